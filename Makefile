@@ -1,0 +1,32 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help demo test check proofs clean
+
+help:  ## what there is
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[test]"
+	@touch $@
+
+demo: $(STAMP)  ## set up, then the whole story on real images in about a minute
+	$(BIN)/labelmend demo
+
+test: $(STAMP)  ## set up, then the default test suite
+	$(BIN)/pytest
+
+check: $(STAMP)  ## formatting, lint, types and tests: green before each commit
+	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+proofs: $(STAMP)  ## the slow proofs of quality and reliability
+	$(BIN)/pytest -m slow -s
+
+clean:  ## remove the environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build src/*.egg-info

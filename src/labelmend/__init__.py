@@ -1,0 +1,27 @@
+"""labelmend: train on wrong labels, and get them fixed."""
+
+from typing import Any
+
+from .config import TrainConfig
+from .errors import InputError
+
+__version__ = "0.1.0"
+__all__ = ["BetaMixture", "GaussianMixture", "InputError", "NoiseModel", "TrainConfig", "load_model", "prepare", "train"]
+
+_HOMES = {
+    "BetaMixture": "mixture",
+    "GaussianMixture": "mixture",
+    "NoiseModel": "mixture",
+    "load_model": "predict",
+    "prepare": "train",
+    "train": "train",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs PyTorch only when it is asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

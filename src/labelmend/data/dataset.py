@@ -1,0 +1,75 @@
+"""A data set in memory: samples, labels, names and ids."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+
+
+@dataclass(frozen=True)
+class NoisyLabels:
+    """Labels as they were given; the truth, where known, is for evaluation only."""
+
+    observed: Tensor
+    truth: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Split:
+    """Samples held back for evaluation."""
+
+    inputs: Tensor
+    labels: Tensor
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Training samples and, where there is one, a test split.
+
+    Inputs are images, uint8 [N, channels, height, width], or features, float32 [N, columns].
+    """
+
+    name: str
+    inputs: Tensor
+    labels: NoisyLabels
+    class_names: Sequence[str]
+    ids: Sequence[str]
+    test: Split | None = None
+    flips: bool = True
+
+    def __post_init__(self) -> None:
+        if len(self.class_names) < 2:
+            raise InputError(f"{self.name} has a single class ({self.class_names[0]}); at least two are needed")
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one sample."""
+        return tuple(self.inputs.shape[1:])
+
+    @property
+    def is_images(self) -> bool:
+        """Whether samples are images rather than feature rows."""
+        return self.inputs.dim() == 4
+
+    def head(self, limit: int, rng: torch.Generator) -> "Dataset":
+        """A random `limit` samples, in their order in the data set; the test split stays whole."""
+        kept = torch.randperm(len(self), generator=rng)[:limit].sort().values
+        truth = self.labels.truth
+        labels = NoisyLabels(self.labels.observed[kept], None if truth is None else truth[kept])
+        ids = [self.ids[i] for i in kept.tolist()]
+        return replace(self, inputs=self.inputs[kept], labels=labels, ids=ids)
+
+    def fingerprint(self) -> str:
+        """SHA-256 over inputs and observed labels: which data a run was trained on."""
+        digest = hashlib.sha256()
+        for tensor in (self.inputs, self.labels.observed):
+            digest.update(repr((tuple(tensor.shape), tensor.dtype)).encode())
+            digest.update(tensor.contiguous().numpy().data)
+        return digest.hexdigest()

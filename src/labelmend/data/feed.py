@@ -1,0 +1,104 @@
+"""Batches of a data set that lies in memory, on the device that trains."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..core import Batch
+from .augment import Augment
+
+SWEEP_BATCH = 512
+
+
+@dataclass(frozen=True)
+class Normaliser:
+    """Inputs to zero mean and unit variance, per channel or per feature column."""
+
+    mean: Tensor
+    std: Tensor
+
+    @classmethod
+    def of(cls, inputs: Tensor) -> "Normaliser":
+        """Statistics of the training inputs themselves; a constant channel is only centred."""
+        over = (0, 2, 3) if inputs.dim() == 4 else (0,)
+        if inputs.dim() == 4:
+            counts = [torch.bincount(channel.flatten(), minlength=256).double() for channel in inputs.unbind(1)]
+            level = torch.arange(256, dtype=torch.float64)
+            mean = torch.stack([(c @ level) / c.sum() for c in counts])
+            square = torch.stack([(c @ level.square()) / c.sum() for c in counts])
+            std = (square - mean.square()).clamp_min(0).sqrt()
+        else:
+            mean, std = inputs.double().mean(over), inputs.double().std(over, correction=0)
+        return cls(mean.float(), torch.where(std > 1e-6, std, torch.ones_like(std)).float())
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """Normalised float32 inputs; images channels last."""
+        shape = (1, -1, 1, 1) if inputs.dim() == 4 else (1, -1)
+        scaled = (inputs.float() - self.mean.view(shape)) / self.std.view(shape)
+        return scaled.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else scaled
+
+    def to(self, device: torch.device | str) -> "Normaliser":
+        """The same statistics on a device."""
+        return Normaliser(self.mean.to(device), self.std.to(device))
+
+
+class MemoryFeed:
+    """Training or test batches from tensors; labels are the observed ones."""
+
+    def __init__(
+        self,
+        inputs: Tensor,
+        labels: Tensor,
+        *,
+        normalise: Normaliser,
+        batch_size: int,
+        augment: Augment | None = None,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.inputs = inputs.to(device)
+        self.labels = labels.to(device)
+        self.normalise = normalise.to(device)
+        self.batch_size = batch_size
+        self.augment = augment
+        self.device = device
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def steps(self) -> int:
+        """Batches in an epoch."""
+        return len(batch_bounds(len(self), self.batch_size))
+
+    def shuffled(self, rng: torch.Generator, *, views: int = 1) -> Iterator[Batch]:
+        """One epoch in random order, each view augmented by its own draw."""
+        order = torch.randperm(len(self), generator=rng)
+        for start, stop in batch_bounds(len(self), self.batch_size):
+            index = order[start:stop].to(self.device, non_blocking=True)
+            inputs = self.inputs[index]
+            first, *more = (self._view(inputs, rng) for _ in range(views))
+            yield Batch(first, self.labels[index], index, more[0] if more else None)
+
+    def sweep(self, rng: torch.Generator | None = None) -> Iterator[Batch]:
+        """Every sample once, in order; augmented if a generator is given."""
+        for start in range(0, len(self), SWEEP_BATCH):
+            index = torch.arange(start, min(start + SWEEP_BATCH, len(self)), device=self.device)
+            inputs = self.inputs[start : start + SWEEP_BATCH]
+            view = self.normalise(inputs) if rng is None else self._view(inputs, rng)
+            yield Batch(view, self.labels[index], index)
+
+    def _view(self, inputs: Tensor, rng: torch.Generator) -> Tensor:
+        return self.normalise(inputs if self.augment is None else self.augment(inputs, rng))
+
+
+def batch_bounds(samples: int, size: int) -> list[tuple[int, int]]:
+    """Where each batch of an epoch starts and stops; a last batch of one joins the one before it.
+
+    BatchNorm cannot train on one sample.
+    """
+    starts = list(range(0, samples, size))
+    if len(starts) > 1 and samples - starts[-1] == 1:
+        starts.pop()
+    return list(zip(starts, [*starts[1:], samples], strict=True))

@@ -1,0 +1,83 @@
+"""The run directory: the files of a run, each written whole or not at all."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Replace a file by new content so that a reader, or a crash, sees the old one or the new one."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def to_json(value: Any) -> bytes:
+    """Readable JSON; NaN and infinities are refused."""
+    return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+class RunDirectory:
+    """Where one run keeps its files; names are a contract with users."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.run_json = path / "run.json"
+        self.epochs_jsonl = path / "epochs.jsonl"
+        self.labels_csv = path / "labels.csv"
+        self.labels_parquet = path / "labels.parquet"
+        self.model = path / "model.safetensors"
+        self.model_json = path / "model.json"
+        self.checkpoints = path / "checkpoints"
+        self.report = path / "report.html"
+
+    @classmethod
+    def existing(cls, path: Path) -> "RunDirectory":
+        """A run that is there, or an error that says it is not."""
+        run = cls(path)
+        if not run.run_json.is_file():
+            raise InputError(f"{path} is not a run directory: it has no run.json")
+        return run
+
+    def create(self, description: Mapping[str, Any]) -> None:
+        """Make the folder and say what is being run in it."""
+        self.checkpoints.mkdir(parents=True, exist_ok=True)
+        write_atomic(self.run_json, to_json(dict(description)))
+
+    def read(self) -> dict[str, Any]:
+        """What run.json holds."""
+        try:
+            described = json.loads(self.run_json.read_bytes())
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{self.run_json} is damaged: {error}") from None
+        if not isinstance(described, dict):
+            raise InputError(f"{self.run_json} is damaged: it holds no object")
+        return described
+
+    def update(self, **changes: Any) -> None:
+        """Change entries of run.json."""
+        write_atomic(self.run_json, to_json(self.read() | changes))
+
+    def epochs(self) -> list[dict[str, Any]]:
+        """The recorded epochs, in order."""
+        if not self.epochs_jsonl.is_file():
+            return []
+        return [json.loads(line) for line in self.epochs_jsonl.read_text().splitlines() if line]
+
+    def append_epoch(self, record: Mapping[str, Any]) -> None:
+        """Add one epoch's record; one that is there already, from before an interruption, is replaced."""
+        kept = [line for line in self.epochs() if line["epoch"] < record["epoch"]]
+        lines = (json.dumps(line, allow_nan=False) for line in [*kept, dict(record)])
+        write_atomic(self.epochs_jsonl, "".join(f"{line}\n" for line in lines).encode())

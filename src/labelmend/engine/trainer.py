@@ -1,0 +1,194 @@
+"""The training loop: learn, track, judge, evaluate, record, save; once for every method."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from ..core import Feed, Learner, Ledger, Method, Task, generator
+from . import checkpoint
+from .checkpoint import Checkpoint
+from .evaluation import accuracy, detection_auc
+from .run_dir import RunDirectory
+
+
+class Observer(Protocol):
+    """Somebody who watches a run, such as a progress bar."""
+
+    def stage(self, epoch: int, name: str, steps: int) -> None:
+        """A stage of an epoch begins and will take this many steps."""
+
+    def advance(self) -> None:
+        """One step done."""
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        """An epoch is finished, and this is what was recorded."""
+
+
+class Silent:
+    """Watches nothing."""
+
+    def stage(self, epoch: int, name: str, steps: int) -> None:
+        """Ignored."""
+
+    def advance(self) -> None:
+        """Ignored."""
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        """Ignored."""
+
+
+class Interrupted(Exception):
+    """The run was asked to stop; what was saved can be resumed."""
+
+    def __init__(self, signal: int) -> None:
+        super().__init__(signal)
+        self.signal = signal
+
+
+class NotFinite(Exception):
+    """Training produced a number that is not one."""
+
+
+@dataclass
+class Trainer:
+    """One method, its learners and the data, from wherever the run stands to its last epoch.
+
+    `wrong` says for each sample whether its label is really wrong, where that is known: it is used to report
+    AUC, never to train.
+    """
+
+    method: Method
+    learners: list[Learner]
+    feed: Feed
+    task: Task
+    run: RunDirectory
+    seed: int
+    test: Feed | None = None
+    wrong: Tensor | None = None
+    observer: Observer = Silent()
+    stop_signal: Callable[[], int | None] = lambda: None
+
+    def __post_init__(self) -> None:
+        device = self.task.labels.device
+        self.ledgers = [Ledger(len(self.task), device=device) for _ in self.learners]
+        for ledger in self.ledgers:
+            if "probabilities" in self.method.records:
+                ledger.probabilities = torch.zeros(len(self.task), self.task.classes, device=device)
+        self.method.begin(self.task)
+        self.method.to(device)
+        self.finished = 0
+
+    def resume(self) -> list[str]:
+        """Take up the newest usable checkpoint; gives a warning for each damaged one."""
+        found, warnings = checkpoint.load_newest(self.run.checkpoints)
+        if found is not None:
+            self._restore(found)
+        return warnings
+
+    def train(self) -> None:
+        """Run all epochs that are left."""
+        for epoch in range(self.finished + 1, self.task.epochs + 1):
+            started = time.perf_counter()
+            train_loss = self._learn(epoch)
+            self._track(epoch)
+            self.method.epoch_end(self.ledgers, epoch)
+            record = self._record(epoch, train_loss)
+            record["seconds"] = round(time.perf_counter() - started, 3)
+            self.finished = epoch
+            self.run.append_epoch(record)
+            checkpoint.save(self.run.checkpoints, Checkpoint(epoch, self._state()))
+            self.observer.epoch(record)
+
+    def _learn(self, epoch: int) -> float:
+        rng = generator(self.seed, "epoch", epoch)
+        total, samples = None, 0
+        for learner in self.learners:
+            learner.network.train()
+            learner.set_rate(self.method.rate(epoch))
+        self.observer.stage(epoch, self.method.phase(epoch), getattr(self.feed, "steps", 0))
+        for batch in self.method.batches(self.feed, epoch, rng):
+            loss = self.method.step(self.learners, batch, epoch, rng) * len(batch)
+            total, samples = loss if total is None else total + loss, samples + len(batch)
+            self._heed_signal()
+            self.observer.advance()
+        mean = math.nan if total is None else float(total) / samples
+        if not math.isfinite(mean):
+            raise NotFinite(
+                f"the training loss of epoch {epoch} is not a finite number; lower the learning rate, "
+                "for example with --set learning_rate=0.01"
+            )
+        return mean
+
+    def _track(self, epoch: int) -> None:
+        self.observer.stage(epoch, "tracking", 0)
+        for learner, ledger in zip(self.learners, self.ledgers, strict=True):
+            rng = generator(self.seed, "tracking", epoch) if self.method.track_augmented else None
+            with learner.evaluating():
+                for batch in self.feed.sweep(rng):
+                    logits = learner(batch.inputs).float()
+                    losses = F.cross_entropy(logits, batch.labels, reduction="none")
+                    ledger.write(batch.index, losses, logits.softmax(dim=1))
+                    self._heed_signal()
+            ledger.close_epoch()
+
+    def _record(self, epoch: int, train_loss: float) -> dict[str, Any]:
+        estimate = self.method.estimate()
+        auc = None
+        if estimate is not None and self.wrong is not None:
+            auc = detection_auc(estimate.probability, self.wrong)
+        return {
+            "epoch": epoch,
+            "phase": self.method.phase(epoch),
+            "lr": self.learners[0].optimiser.param_groups[0]["lr"],
+            "train_loss": train_loss,
+            "test_accuracy": None if self.test is None else accuracy(self.learners, self.test),
+            "noise_rate": None if estimate is None else estimate.rate,
+            "auc": auc,
+            "mixture": estimate.parameters if estimate is not None and estimate.parameters else None,
+            "degenerate": None if estimate is None else estimate.verdict,
+        }
+
+    def _heed_signal(self) -> None:
+        signal = self.stop_signal()
+        if signal is not None:
+            raise Interrupted(signal)
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "method": self.method.state_dict(),
+            "learners": {
+                str(i): {
+                    "network": learner.network.state_dict(),
+                    "optimiser": checkpoint.optimiser_state(learner.optimiser),
+                }
+                for i, learner in enumerate(self.learners)
+            },
+            "ledgers": {
+                str(i): {
+                    "losses": ledger.losses,
+                    "predictions": ledger.predictions,
+                    "confidences": ledger.confidences,
+                    "past": torch.stack(list(ledger.past)),
+                }
+                for i, ledger in enumerate(self.ledgers)
+            },
+        }
+
+    def _restore(self, found: Checkpoint) -> None:
+        self.method.load_state_dict(found.state["method"])
+        for i, learner in enumerate(self.learners):
+            state = found.state["learners"][str(i)]
+            learner.network.load_state_dict(state["network"])
+            checkpoint.restore_optimiser(learner.optimiser, state.get("optimiser", {}))
+        for i, ledger in enumerate(self.ledgers):
+            state = found.state["ledgers"][str(i)]
+            for name in ("losses", "predictions", "confidences"):
+                getattr(ledger, name).copy_(state[name])
+            ledger.past.extend(state["past"].unbind())
+        self.finished = found.epoch

@@ -1,0 +1,179 @@
+"""The ten methods of the paper, each a combination of parts and the epochs at which they switch on."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..core import Method
+from ..mixture import MIXTURES, Iterations, NoiseModel
+from ..parts.mixing import DynamicMixup, Mixup
+from ..parts.penalties import UniformPrior
+from ..parts.targets import Corrected, Fixed, Guess, Share, Tempered, hard, soft
+from .details import DETAILS, Details
+from .phases import Phases, Timeline, linear
+from .recipe import Recipe
+from .registry import method
+from .suspicion import Suspicion
+
+PUBLISHED = {"plain": (120, (30, 80, 110)), "mixup": (300, (100, 250))}
+"""Epochs and learning-rate drops of the two training schedules (Appendix B)."""
+
+
+@dataclass(frozen=True)
+class PaperOptions:
+    """What can be changed in the paper's methods with `--set`."""
+
+    details: Literal["paper", "released"] = field(
+        default="paper", metadata={"help": "follow the paper's text or the authors' code where they differ"}
+    )
+    noise_model: Literal["bmm", "gmm"] = field(default="bmm", metadata={"help": "beta or Gaussian mixture"})
+    em_iterations: Iterations = field(default=10, metadata={"help": "EM iterations, or converged", "least": 1})
+    refit_every: int = field(default=1, metadata={"help": "epochs between two fits of the mixture", "least": 1})
+    eta: float = field(default=1.0, metadata={"help": "strength of the class-balance penalty R (Eq. 14)", "least": 0})
+    mixup_alpha: float = field(default=32.0, metadata={"help": "mixup draws shares from Beta(a, a)", "least": 1e-3})
+    coldest: float = field(default=0.001, metadata={"help": "last temperature of md-dyr-sh", "least": 1e-6})
+    fixed_share: float | None = field(
+        default=None, metadata={"help": "one share w for all samples in place of the mixture's", "least": 0, "most": 1}
+    )
+    schedule: Literal["auto", "plain", "mixup"] = field(
+        default="auto", metadata={"help": "the paper's 120-epoch (plain) or 300-epoch (mixup) timeline"}
+    )
+
+
+class Plan:
+    """What the ten recipes share: options, details, the timeline and the noise model."""
+
+    def __init__(self, options: PaperOptions, epochs: int, schedule: str) -> None:
+        self.options = options
+        self.details: Details = DETAILS[options.details]
+        published, drops = PUBLISHED[schedule if options.schedule == "auto" else options.schedule]
+        self.timeline = Timeline(published, drops, epochs)
+        mixture = MIXTURES[options.noise_model](iterations=options.em_iterations)
+        model = NoiseModel(mixture, self.details.scaling, table=self.details.posterior_table)
+        self.suspicion = Suspicion(model, floor=self.details.share_floor, refit_every=options.refit_every)
+        self.mixup = Mixup(options.mixup_alpha)
+
+    @property
+    def noisy(self) -> Share:
+        """P(wrong) of the samples of a batch."""
+        return self.suspicion.current if self.details.share_from_view else self.suspicion.stored
+
+    def corrected(self, guess: Guess, share: Share | None = None) -> Corrected:
+        """Labels moved toward the guess, by P(wrong) unless another share is given."""
+        fixed = self.options.fixed_share
+        chosen = share or (self.noisy if fixed is None else Fixed(fixed))
+        return Corrected(guess, chosen, training_pass=self.details.guess_in_training_mode)
+
+    def dynamic_mixup(self, *, bootstrapping: bool) -> DynamicMixup:
+        """Mixing guided by the noise model (Eq. 15)."""
+        half = bootstrapping and self.details.half_target_share
+        return DynamicMixup(self.noisy, None if half else self.options.mixup_alpha)
+
+    def phases(self, *stages: tuple[int, Recipe]) -> Method:
+        """Recipes at the paper's epochs, scaled; where two fall together, the later one counts."""
+        return Phases(
+            {self.timeline.start(epoch): recipe for epoch, recipe in stages},
+            self.suspicion,
+            rate=self.timeline.rate,
+            track_augmented=self.details.track_augmented,
+        )
+
+
+def _static(options: PaperOptions, epochs: int, guess: Guess, share: float) -> Method:
+    plan = Plan(options, epochs, "plain")
+    fixed = Fixed(share if options.fixed_share is None else options.fixed_share)
+    corrected = Recipe("static bootstrapping", targets=plan.corrected(guess, fixed))
+    return plan.phases((1, Recipe("warm-up")), (31, corrected))
+
+
+def _dynamic(options: PaperOptions, epochs: int, guess: Guess) -> Method:
+    plan = Plan(options, epochs, "plain")
+    corrected = Recipe("dynamic bootstrapping", targets=plan.corrected(guess))
+    return plan.phases((1, Recipe("warm-up")), (31, corrected))
+
+
+def _mixup_dynamic(options: PaperOptions, epochs: int, guess: Guess) -> Method:
+    plan = Plan(options, epochs, "mixup")
+    warm_up = Recipe("mixup warm-up", mixing=plan.mixup)
+    corrected = Recipe(
+        "mixup + dynamic bootstrapping",
+        targets=plan.corrected(guess),
+        mixing=plan.mixup,
+        penalty=UniformPrior(options.eta),
+    )
+    return plan.phases((1, warm_up), (106, corrected))
+
+
+def _dynamic_mixup_dynamic(options: PaperOptions, plan: Plan, guess: Guess) -> Method:
+    warm_up = Recipe("mixup warm-up", mixing=plan.mixup)
+    guided = Recipe("dynamic mixup", mixing=plan.dynamic_mixup(bootstrapping=False))
+    corrected = Recipe(
+        "dynamic mixup + dynamic bootstrapping",
+        targets=plan.corrected(guess),
+        mixing=plan.dynamic_mixup(bootstrapping=True),
+        penalty=UniformPrior(options.eta),
+    )
+    return plan.phases((1, warm_up), (106, guided), (111, corrected))
+
+
+@method("ce", "plain cross-entropy, which memorises wrong labels (Eq. 1)")
+def ce(options: PaperOptions, epochs: int) -> Method:
+    """Plain cross-entropy, with the noise model only watching."""
+    return Plan(options, epochs, "plain").phases((1, Recipe("cross-entropy")))
+
+
+@method("st-s", "static soft bootstrapping, w = 0.05 for every sample (Eq. 10)")
+def st_s(options: PaperOptions, epochs: int) -> Method:
+    """Static soft bootstrapping after the warm-up."""
+    return _static(options, epochs, soft, 0.05)
+
+
+@method("st-h", "static hard bootstrapping, w = 0.2 for every sample (Eq. 10)")
+def st_h(options: PaperOptions, epochs: int) -> Method:
+    """Static hard bootstrapping after the warm-up."""
+    return _static(options, epochs, hard, 0.2)
+
+
+@method("dy-s", "dynamic soft bootstrapping: w from the mixture, guesses as probabilities (Eq. 10)")
+def dy_s(options: PaperOptions, epochs: int) -> Method:
+    """Dynamic soft bootstrapping after the warm-up."""
+    return _dynamic(options, epochs, soft)
+
+
+@method("dy-h", "dynamic hard bootstrapping: w from the mixture, guesses as classes (Eq. 10)")
+def dy_h(options: PaperOptions, epochs: int) -> Method:
+    """Dynamic hard bootstrapping after the warm-up."""
+    return _dynamic(options, epochs, hard)
+
+
+@method("m", "mixup with Beta(32, 32) (Eqs. 11-12)")
+def m(options: PaperOptions, epochs: int) -> Method:
+    """Mixup alone, with the noise model only watching."""
+    plan = Plan(options, epochs, "mixup")
+    return plan.phases((1, Recipe("mixup", mixing=plan.mixup)))
+
+
+@method("m-dyr-s", "mixup, dynamic soft bootstrapping and the class-balance penalty (Eqs. 13-14)")
+def m_dyr_s(options: PaperOptions, epochs: int) -> Method:
+    """Mixup and dynamic soft bootstrapping."""
+    return _mixup_dynamic(options, epochs, soft)
+
+
+@method("m-dyr-h", "mixup, dynamic hard bootstrapping and the class-balance penalty (Eqs. 13-14); the default")
+def m_dyr_h(options: PaperOptions, epochs: int) -> Method:
+    """Mixup and dynamic hard bootstrapping."""
+    return _mixup_dynamic(options, epochs, hard)
+
+
+@method("md-dyr-h", "mixup guided by the mixture, dynamic hard bootstrapping, penalty (Eqs. 13-15)")
+def md_dyr_h(options: PaperOptions, epochs: int) -> Method:
+    """Dynamic mixup and dynamic hard bootstrapping."""
+    return _dynamic_mixup_dynamic(options, Plan(options, epochs, "mixup"), hard)
+
+
+@method("md-dyr-sh", "as md-dyr-h with guesses that go from soft to hard; for extreme noise (Eqs. 13-16)")
+def md_dyr_sh(options: PaperOptions, epochs: int) -> Method:
+    """Dynamic mixup and dynamic bootstrapping whose guesses cool from temperature 1."""
+    plan = Plan(options, epochs, "mixup")
+    coldest = plan.timeline.after(plan.details.coldest_epoch)
+    temperature = linear((plan.timeline.start(111), 1.0), (coldest, options.coldest))
+    return _dynamic_mixup_dynamic(options, plan, Tempered(temperature))

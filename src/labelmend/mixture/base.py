@@ -1,0 +1,120 @@
+"""Expectation maximisation for two components on one dimension, written once (Eqs. 2, 4, 6-9)."""
+
+import math
+from abc import ABC, abstractmethod
+from typing import ClassVar, Literal, Self
+
+import torch
+from torch import Tensor
+
+Iterations = int | Literal["converged"]
+Parameters = tuple[float, float]
+
+CONVERGED = 1e-9
+CONVERGED_LIMIT = 10_000
+RESPONSIBILITY_FLOOR = 1e-12
+
+
+def moments(points: Tensor, masses: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Total mass, mean and variance of each row of `masses` over the points (Eqs. 6-8)."""
+    total = masses.sum(dim=1)
+    mean = masses @ points / total
+    variance = (masses * (points - mean[:, None]).square()).sum(dim=1) / total
+    return total, mean, variance
+
+
+class Mixture(ABC):
+    """Two components on values inside (0, 1); after `fit`, the second is the one with the higher mean.
+
+    A subclass says how moments become parameters, what its log-density is and where the odds turn; the rest is
+    here. Fitted attributes end in an underscore and are plain floats, so that `posterior` runs on any device
+    without a transfer.
+    """
+
+    name: ClassVar[str]
+    parameter_names: ClassVar[tuple[str, str]]
+
+    def __init__(self, *, iterations: Iterations = 10) -> None:
+        self.iterations = iterations
+        self.weights_: Parameters = (1.0, 0.0)
+        self.means_: Parameters = (0.25, 0.75)
+        self.parameters_: tuple[Parameters, Parameters] = ((1.0, 1.0), (1.0, 1.0))
+
+    @abstractmethod
+    def match(self, mean: float, variance: float) -> Parameters:
+        """Parameters of a component with this mean and variance (the M-step, Eq. 5)."""
+
+    @abstractmethod
+    def log_density(self, values: Tensor, parameters: Parameters) -> Tensor:
+        """Logarithm of one component's density (Eq. 3)."""
+
+    @abstractmethod
+    def turning_point(self) -> tuple[float, bool] | None:
+        """Where the noisy-to-clean odds turn, and whether that is their lowest point; None if they only rise."""
+
+    def fit(self, values: Tensor, counts: Tensor | None = None) -> Self:
+        """Fit by EM to values, each standing for `counts` samples: a histogram fits as its samples do.
+
+        The start, Beta(1, 2) against Beta(2, 1) with equal weights, has the value itself as the posterior of
+        the noisy component. Paper: gives no start; this one is in the released code.
+        """
+        points = values.detach().to("cpu", torch.float64).flatten()
+        copies = torch.ones_like(points) if counts is None else counts.to("cpu", torch.float64).flatten()
+        noisy = points
+        limit = CONVERGED_LIMIT if self.iterations == "converged" else self.iterations
+        for _ in range(limit):
+            before = (*self.weights_, *self.parameters_[0], *self.parameters_[1])
+            shares = torch.stack([1 - noisy, noisy]).clamp_min(RESPONSIBILITY_FLOOR)
+            total, mean, variance = moments(points, shares * copies)
+            low, high = (total / total.sum()).tolist()
+            self.weights_, self.means_ = (low, high), (mean[0].item(), mean[1].item())
+            first, second = (self.match(*pair) for pair in zip(self.means_, variance.tolist(), strict=True))
+            self.parameters_ = (first, second)
+            noisy = torch.sigmoid(self.log_odds(points))
+            after = (*self.weights_, *first, *second)
+            if self.iterations == "converged" and _close(before, after):
+                break
+        if self.means_[0] > self.means_[1]:
+            self._swap()
+        return self
+
+    def log_odds(self, values: Tensor) -> Tensor:
+        """log of P(noisy | value) / P(clean | value), before it is made monotone (Eq. 9)."""
+        clean, noisy = (max(weight, 1e-300) for weight in self.weights_)
+        prior = math.log(noisy) - math.log(clean)
+        return (
+            prior + self.log_density(values, self.parameters_[1]) - self.log_density(values, self.parameters_[0])
+        )
+
+    def posterior(self, values: Tensor) -> Tensor:
+        """P(noisy | value), never falling as the value grows (Eq. 9).
+
+        The odds of either mixture turn at most once. Beyond the turn the value is held there, so that a larger
+        loss can never look cleaner. Paper: silent; Released: holds the right side only, on a 100-bin table.
+        """
+        turn = self.turning_point()
+        if turn is not None:
+            point, lowest = turn
+            values = values.clamp_min(point) if lowest else values.clamp_max(point)
+        return torch.sigmoid(self.log_odds(values))
+
+    def density(self, values: Tensor) -> Tensor:
+        """Weighted density of each component, [2, n] (the terms of Eq. 2)."""
+        pairs = zip(self.weights_, self.parameters_, strict=True)
+        return torch.stack([weight * self.log_density(values, p).exp() for weight, p in pairs])
+
+    def named_parameters(self) -> dict[str, float]:
+        """Every fitted number under its name, clean component first."""
+        named = {"weight_clean": self.weights_[0], "weight_noisy": self.weights_[1]}
+        for side, values in zip(("clean", "noisy"), self.parameters_, strict=True):
+            named |= {f"{name}_{side}": v for name, v in zip(self.parameter_names, values, strict=True)}
+        return named
+
+    def _swap(self) -> None:
+        self.weights_ = self.weights_[::-1]
+        self.means_ = self.means_[::-1]
+        self.parameters_ = self.parameters_[::-1]
+
+
+def _close(before: tuple[float, ...], after: tuple[float, ...]) -> bool:
+    return all(abs(a - b) <= CONVERGED * max(1.0, abs(a)) for a, b in zip(after, before, strict=True))

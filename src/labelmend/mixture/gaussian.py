@@ -1,0 +1,33 @@
+"""The alternative that the paper compares with: two Gaussian components."""
+
+import math
+
+from torch import Tensor
+
+from .base import Mixture, Parameters
+
+LEAST_VARIANCE = 1e-8
+
+
+class GaussianMixture(Mixture):
+    """Two Gaussian components (Eq. 2); Appendix A finds them worse than beta components."""
+
+    name = "gmm"
+    parameter_names = ("mean", "variance")
+
+    def match(self, mean: float, variance: float) -> Parameters:
+        """Mean and variance themselves; the variance is floored, because one distinct loss has none."""
+        return mean, max(variance, LEAST_VARIANCE)
+
+    def log_density(self, values: Tensor, parameters: Parameters) -> Tensor:
+        """Logarithm of the normal density."""
+        mean, variance = parameters
+        return -0.5 * ((values - mean).square() / variance + math.log(2 * math.pi * variance))
+
+    def turning_point(self) -> tuple[float, bool] | None:
+        """Where the derivative of the quadratic log-odds is zero."""
+        (mean0, variance0), (mean1, variance1) = self.parameters_
+        if math.isclose(variance0, variance1):
+            return None
+        point = (mean1 / variance1 - mean0 / variance0) / (1 / variance1 - 1 / variance0)
+        return point, variance1 > variance0

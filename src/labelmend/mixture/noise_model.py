@@ -1,0 +1,161 @@
+"""From raw losses to P(wrong | loss): scaling, the mixture, and an honest verdict when there is none."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from .base import Mixture
+
+FEWEST = 10
+FEWEST_OF_A_COMPONENT = 2.0
+HISTOGRAM_FROM = 20_000
+BINS = 4096
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How losses are brought into (0, 1).
+
+    `trim` is the share cut off at each end before fitting, `edge` the distance kept from 0 and 1, and the two
+    offsets are added to the lower bound and to the span.
+    """
+
+    trim: float = 0.0
+    edge: float = 1e-4
+    low_offset: float = 0.0
+    span_offset: float = 0.0
+
+    def bounds(self, losses: Tensor) -> tuple[float, float]:
+        """The least and the greatest loss that take part in the fit; without trimming, 0 and the maximum."""
+        if not self.trim:
+            return 0.0, float(losses.max())
+        cuts = (self.trim, 1 - self.trim)
+        ranks = [min(max(round(cut * (len(losses) - 1)) + 1, 1), len(losses)) for cut in cuts]
+        low, high = (float(losses.kthvalue(rank).values) for rank in ranks)
+        return low, high
+
+
+MAX_NORMALISED = Scaling()
+"""The paper's text: "(max) normalised", bounded to [1e-4, 1 - 1e-4]."""
+
+PERCENTILES = Scaling(trim=0.05, edge=1e-3, low_offset=1e-5, span_offset=1e-6)
+"""Released: min-max between the 5th and the 95th percentile, and only what lies between is fitted."""
+
+
+class NoiseModel(nn.Module):
+    """P(wrong | loss) from a mixture fitted to all losses of the training set (Sec. 3.1).
+
+    Never raises on a loss vector and never returns NaN: where the losses are not two humps, `verdict` says why
+    and every sample counts as clean. `table` quantises the posterior to that many values, as the released code
+    does; None leaves it exact.
+    """
+
+    def __init__(self, mixture: Mixture, scaling: Scaling = MAX_NORMALISED, *, table: int | None = None) -> None:
+        super().__init__()
+        self.mixture = mixture
+        self.scaling = scaling
+        self.table = table
+        self.verdict: str | None = "not fitted yet"
+        self.low = 0.0
+        self.span = 1.0
+
+    @property
+    def degenerate(self) -> bool:
+        """Whether the losses gave no usable mixture; `verdict` has the reason."""
+        return self.verdict is not None
+
+    def fit(self, losses: Tensor) -> Self:
+        """Fit the mixture to the losses of the whole training set, or say why there is none."""
+        flat = losses.detach().to("cpu").flatten()
+        flat = flat if flat.dtype == torch.float64 else flat.float()
+        self.verdict = self._unfit(flat)
+        if self.verdict is None:
+            self._fit(flat)
+            self.verdict = self._collapsed(len(flat))
+        return self
+
+    def posterior(self, losses: Tensor) -> Tensor:
+        """P(wrong | loss), in the shape and on the device of the losses; zero wherever the model is degenerate."""
+        if self.degenerate:
+            return torch.zeros_like(losses)
+        scaled = self.scale(losses)
+        if self.table:
+            cell = (scaled * self.table).floor().clamp(0, self.table - 1)
+            edge = self.scaling.edge
+            scaled = edge + (1 - 2 * edge) * cell / (self.table - 1)
+        return self.mixture.posterior(scaled)
+
+    def scale(self, losses: Tensor) -> Tensor:
+        """Losses in [edge, 1 - edge]; what is not a number is taken as the least loss."""
+        edge = self.scaling.edge
+        return ((losses - self.low) / self.span).nan_to_num(nan=0.0).clamp(edge, 1 - edge)
+
+    def described(self) -> dict[str, float]:
+        """Parameters of the mixture, and of the scale that it lives on: scaled = (loss - low) / span."""
+        return self.mixture.named_parameters() | {"low": self.low, "span": self.span}
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """What was fitted, as plain JSON values."""
+        mixture = self.mixture
+        fitted = [mixture.weights_, mixture.means_, *mixture.parameters_]
+        return {"verdict": self.verdict, "low": self.low, "span": self.span, "fitted": [list(pair) for pair in fitted]}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Take back what `get_extra_state` gave."""
+        self.verdict, self.low, self.span = state["verdict"], state["low"], state["span"]
+        weights, means, first, second = (tuple(pair) for pair in state["fitted"])
+        self.mixture.weights_, self.mixture.means_ = weights, means
+        self.mixture.parameters_ = (first, second)
+
+    def _unfit(self, losses: Tensor) -> str | None:
+        if len(losses) < FEWEST:
+            return f"too few samples: {len(losses)}, at least {FEWEST} are needed"
+        lost = int((~losses.isfinite()).sum())
+        if lost:
+            return f"non-finite losses: {lost} of {len(losses)}"
+        low, high = self.scaling.bounds(losses)
+        least = float(losses.min())
+        if high - max(low, least) <= 1e-9 * abs(high):
+            return f"all losses equal {high:.6g}" if least == high else "the losses between the bounds are all equal"
+        return None
+
+    def _fit(self, losses: Tensor) -> None:
+        low, high = self.scaling.bounds(losses)
+        self.low = low + self.scaling.low_offset
+        self.span = max(high - self.low, 0.0) + self.scaling.span_offset
+        if self.scaling.trim:
+            losses = losses[(losses >= low) & (losses <= high)]
+        if len(losses) < HISTOGRAM_FROM:
+            self.mixture.fit(self.scale(losses.double()))
+        else:
+            self.mixture.fit(*histogram(losses, self.scale))
+
+    def _collapsed(self, samples: int) -> str | None:
+        least = min(self.mixture.weights_) * samples
+        if least < FEWEST_OF_A_COMPONENT:
+            return "a single hump: one component of the mixture holds fewer than two samples"
+        clean, noisy = self.mixture.means_
+        if noisy - clean <= 1e-9:
+            return "a single hump: both components have the same mean"
+        return None
+
+
+def histogram(losses: Tensor, scale: Callable[[Tensor], Tensor], *, bins: int = BINS) -> tuple[Tensor, Tensor]:
+    """Mean and count of every occupied bin of the scaled losses, in one pass and constant extra memory.
+
+    Bins are represented by the mean of what they hold, so weighted means are exact and EM on the bins agrees
+    with EM on the samples.
+    """
+    counts = torch.zeros(bins, dtype=torch.float64)
+    sums = torch.zeros(bins, dtype=torch.float64)
+    for chunk in losses.split(CHUNK):
+        scaled = scale(chunk.double())
+        cell = (scaled * bins).long().clamp_(max=bins - 1)
+        counts += torch.bincount(cell, minlength=bins)
+        sums += torch.bincount(cell, weights=scaled, minlength=bins)
+    occupied = counts > 0
+    return sums[occupied] / counts[occupied], counts[occupied]

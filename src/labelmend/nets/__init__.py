@@ -1,0 +1,60 @@
+"""Networks by name."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from ..errors import InputError, choose
+from .preact_resnet import NormAt, PreActResNet
+from .small import MLP, ConvNet
+
+
+@dataclass(frozen=True)
+class Net:
+    """A named architecture: what it takes, from which image size, and how it is built."""
+
+    summary: str
+    smallest: int
+    build: Callable[[Sequence[int], int, NormAt], nn.Module]
+
+
+def _resnet(blocks: Sequence[int], widths: Sequence[int]) -> Callable[[Sequence[int], int, NormAt], nn.Module]:
+    def build(shape: Sequence[int], classes: int, norm_at: NormAt) -> nn.Module:
+        return PreActResNet(shape[0], classes, blocks=blocks, widths=widths, norm_at=norm_at)
+
+    return build
+
+
+NETS = {
+    "preact-resnet18": Net("the paper's network, 11 million weights", 16, _resnet([2] * 4, [64, 128, 256, 512])),
+    "slim-resnet": Net("the same in slim, for CPUs", 8, _resnet([1] * 3, [16, 32, 64])),
+    "convnet": Net("three convolutions, for small images", 4, lambda shape, classes, _: ConvNet(shape[0], classes)),
+    "mlp": Net("two hidden layers, for feature tables", 0, lambda shape, classes, _: MLP(math.prod(shape), classes)),
+}
+
+
+def build_net(
+    name: str, shape: Sequence[int], classes: int, *, rng: torch.Generator, norm_at: NormAt = "head"
+) -> nn.Module:
+    """A network for inputs of this shape, with PyTorch's default initialisation drawn from the generator.
+
+    PyTorch initialises from its global generator only, so that one is lent the state and given back untouched.
+    """
+    net = choose("net", name, NETS)
+    if net.smallest and len(shape) != 3:
+        raise InputError(f"net {name} takes images, but the samples are feature rows of shape {tuple(shape)}; use mlp")
+    if not net.smallest and len(shape) != 1:
+        raise InputError(f"net {name} takes feature rows, but the samples are images of shape {tuple(shape)}")
+    if net.smallest and min(shape[1:]) < net.smallest:
+        raise InputError(
+            f"net {name} takes images from {net.smallest} px, but these are {shape[1]}x{shape[2]}; use convnet"
+        )
+    with torch.random.fork_rng(devices=[]):
+        torch.set_rng_state(rng.get_state())
+        return net.build(shape, classes, norm_at)
+
+
+__all__ = ["MLP", "NETS", "ConvNet", "Net", "PreActResNet", "build_net"]

@@ -1,0 +1,61 @@
+"""Small networks that train in seconds an epoch on a CPU."""
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+
+class ConvNet(nn.Module):
+    """Three convolutions, the later ones followed by pooling: for small images, from 4 px."""
+
+    def __init__(self, channels: int, classes: int, *, width: int = 32) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            _conv(channels, width),
+            _conv(width, 2 * width),
+            nn.MaxPool2d(2),
+            _conv(2 * width, 4 * width),
+            nn.MaxPool2d(2),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+        )
+        self.head = nn.Linear(4 * width, classes)
+
+    def features(self, x: Tensor) -> Tensor:
+        """Penultimate features."""
+        features: Tensor = self.body(x)
+        return features
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Class scores."""
+        scores: Tensor = self.head(self.features(x))
+        return scores
+
+
+class MLP(nn.Module):
+    """A multilayer perceptron for feature tables."""
+
+    def __init__(self, inputs: int, classes: int, *, widths: Sequence[int] = (128, 128)) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for width in widths:
+            layers += [nn.Linear(inputs, width, bias=False), nn.BatchNorm1d(width), nn.ReLU()]
+            inputs = width
+        self.body = nn.Sequential(*layers)
+        self.head = nn.Linear(inputs, classes)
+
+    def features(self, x: Tensor) -> Tensor:
+        """Penultimate features."""
+        features: Tensor = self.body(x)
+        return features
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Class scores."""
+        scores: Tensor = self.head(self.features(x))
+        return scores
+
+
+def _conv(channels: int, width: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True)
+    )

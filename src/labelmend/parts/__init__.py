@@ -1,0 +1,1 @@
+"""What recipes are made of, one concept a file. Each part takes the `Step` first."""

@@ -1,0 +1,58 @@
+"""How samples of a batch are mixed: not at all, by mixup, or guided by the noise model."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..core import Mix, Step
+
+
+def unmixed(step: Step) -> None:
+    """No mixing."""
+    return
+
+
+def draw_share(alpha: float, rng: torch.Generator) -> float:
+    """A draw from Beta(alpha, alpha). NumPy draws it, seeded by the generator: torch's takes no generator."""
+    seed = int(torch.randint(2**62, (1,), generator=rng))
+    return float(np.random.default_rng(seed).beta(alpha, alpha))
+
+
+def draw_partner(step: Step) -> Tensor:
+    """A permutation of the batch, on its device."""
+    order = torch.randperm(len(step.batch), generator=step.rng)
+    return order.to(step.batch.labels.device, non_blocking=True)
+
+
+@dataclass(frozen=True)
+class Mixup:
+    """Mixup with one share a batch from Beta(alpha, alpha) (Eqs. 11-12)."""
+
+    alpha: float
+
+    def __call__(self, step: Step) -> Mix:
+        """A partner for each sample, inputs and targets with the same share."""
+        share = step.batch.inputs.new_full((len(step.batch),), draw_share(self.alpha, step.rng))
+        return Mix(draw_partner(step), share, share)
+
+
+@dataclass(frozen=True)
+class DynamicMixup:
+    """Inputs mixed by how clean each sample is (Eq. 15); targets by a share of their own.
+
+    Paper: the targets keep mixup's share (Eq. 13), a draw from Beta(alpha, alpha). Released: once bootstrapping
+    has begun, a fixed half, which is `alpha=None`.
+    """
+
+    noisy: Callable[[Step], Tensor]
+    alpha: float | None
+
+    def __call__(self, step: Step) -> Mix:
+        """A partner for each sample, and for the input the share of its clean probability in the pair's."""
+        partner = draw_partner(step)
+        clean = (1 - self.noisy(step)).clamp_min(1e-6)
+        share = 0.5 if self.alpha is None else draw_share(self.alpha, step.rng)
+        return Mix(partner, clean / (clean + clean[partner]), torch.full_like(clean, share))

@@ -1,0 +1,70 @@
+"""Targets that a step learns: the given labels, or labels corrected by the network's own guess (Eq. 10)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from ..core import Step
+
+Guess = Callable[[Tensor, int], Tensor]
+Share = Callable[[Step], Tensor]
+
+
+def given(step: Step) -> Tensor:
+    """The observed labels, one-hot."""
+    return step.labels
+
+
+def hard(logits: Tensor, epoch: int) -> Tensor:
+    """The most probable class, one-hot: z in Eq. 10."""
+    return F.one_hot(logits.argmax(dim=1), logits.shape[1]).to(logits.dtype)
+
+
+def soft(logits: Tensor, epoch: int) -> Tensor:
+    """The predicted probabilities: h in place of z."""
+    return logits.softmax(dim=1)
+
+
+@dataclass(frozen=True)
+class Tempered:
+    """Probabilities sharpened by a temperature that depends on the epoch (Eq. 16)."""
+
+    temperature: Callable[[int], float]
+
+    def __call__(self, logits: Tensor, epoch: int) -> Tensor:
+        """Softmax of the logits divided by the epoch's temperature."""
+        return (logits / self.temperature(epoch)).softmax(dim=1)
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """(1 - w) y + w z: each label moved toward the guess by its share w (Eq. 10).
+
+    `training_pass` takes the guess from a pass in training mode, which also moves BatchNorm statistics.
+    Paper: silent; Released: does so.
+    """
+
+    guess: Guess
+    share: Share
+    training_pass: bool = False
+
+    def __call__(self, step: Step) -> Tensor:
+        """Corrected targets, [n, C]."""
+        unmixed = step.mix is None
+        guess = self.guess(step.clean_logits(training=unmixed or self.training_pass), step.epoch)
+        share = self.share(step)[:, None]
+        return (1 - share) * step.labels + share * guess
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The same share for every sample: static bootstrapping."""
+
+    value: float
+
+    def __call__(self, step: Step) -> Tensor:
+        """The value, once for each sample of the batch."""
+        return torch.full_like(step.batch.labels, self.value, dtype=torch.float32)

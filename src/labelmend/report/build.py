@@ -1,0 +1,59 @@
+"""Build `report.html` from a run directory."""
+
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from ..engine.run_dir import RunDirectory, write_atomic
+from ..errors import InputError
+from . import figures
+
+SHOWN = 50
+
+
+def build_report(run: RunDirectory) -> None:
+    """Write the report of a finished run, one self-contained file."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    described = run.read()
+    if described.get("status") != "finished":
+        raise InputError(f"{run.path} is {described.get('status')}; finish it with labelmend train ... --resume first")
+    epochs = run.epochs()
+    table = pq.read_table(run.labels_parquet)
+    losses = table["loss"].to_numpy()
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(files(__package__).joinpath("template.html").read_text())
+    kind = described["options"].get("noise_model", "bmm")
+    histogram = figures.loss_histogram(losses, epochs[-1]["mixture"], kind)
+    page = template.render(
+        run=described,
+        name=run.path.name,
+        summary=described["summary"],
+        verdict=verdict(described, epochs[-1]),
+        suspects=_suspects(table.to_pydict()),
+        histogram=Markup(histogram),
+        curves=Markup(figures.curves(epochs)),
+        degenerate=epochs[-1]["degenerate"],
+    )
+    write_atomic(run.report, page.encode())
+
+
+def verdict(described: dict[str, Any], last: dict[str, Any]) -> str:
+    """What the run found, in one sentence."""
+    summary, samples = described["summary"], described["data"]["samples"]
+    if last["degenerate"]:
+        return f"The losses of the {samples:,} samples show no two groups, so no label is called wrong."
+    share = summary["suspects"] / samples
+    return (
+        f"{summary['suspects']:,} of {samples:,} labels ({share:.1%}) look wrong; "
+        f"the estimated noise rate is {summary['noise_rate']:.1%}."
+    )
+
+
+def _suspects(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    order = np.lexsort((-np.asarray(columns["loss"]), -np.asarray(columns["noisy_probability"])))
+    rows = [{name: values[i] for name, values in columns.items()} for i in order[:SHOWN]]
+    return [row for row in rows if row["noisy_probability"] > 0.5]

@@ -1,0 +1,145 @@
+"""What the command shows: progress, tables, and a histogram in characters."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from .config import TrainConfig
+from .engine.run_dir import RunDirectory
+from .methods import Entry
+from .settings import describe
+from .train import Prepared, prepare, train
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+class ProgressObserver:
+    """A progress bar over all steps of a run, with accuracy and estimated noise rate beside it."""
+
+    def __init__(self, progress: Progress, title: str, epochs: int) -> None:
+        self.progress = progress
+        self.epochs = epochs
+        self.steps = 0
+        self.task = progress.add_task(title, total=None, state="")
+
+    def stage(self, epoch: int, name: str, steps: int) -> None:
+        """Know how far an epoch goes."""
+        if steps:
+            self.steps = steps
+            self.progress.update(self.task, total=steps * self.epochs, completed=steps * (epoch - 1))
+
+    def advance(self) -> None:
+        """One step done."""
+        self.progress.advance(self.task)
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        """Show where the run stands."""
+        parts = [f"epoch {record['epoch']}/{self.epochs}"]
+        if record["test_accuracy"] is not None:
+            parts.append(f"accuracy {record['test_accuracy']:.3f}")
+        if record["noise_rate"] is not None:
+            parts.append(f"noise {record['noise_rate']:.0%}")
+        self.progress.update(self.task, completed=self.steps * record["epoch"], state=", ".join(parts))
+
+
+def progress_bar(console: Console) -> Progress:
+    """The bar that all long commands use."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[state]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+    )
+
+
+def run_with_progress(
+    config: TrainConfig, console: Console, *, stop_signal: Callable[[], int | None], quiet: bool = False
+) -> RunDirectory:
+    """Prepare and train with a progress bar; says what was chosen and why."""
+    with console.status("preparing"):
+        prepared = prepare(config)
+    if not quiet:
+        show_choices(prepared, console)
+    with progress_bar(console) as progress:
+        observer = ProgressObserver(progress, config.method, prepared.choices.epochs)
+        run, warnings = train(prepared, observer=observer, stop_signal=stop_signal)
+    for warning in warnings:
+        console.print(f"warning: {warning}", style="yellow", highlight=False, markup=False)
+    return run
+
+
+def show_choices(prepared: Prepared, console: Console) -> None:
+    """What is trained on what, and why so."""
+    data, chosen, noise = prepared.data, prepared.choices, prepared.noise
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row("data", f"{data.name}: {len(data):,} samples of {'x'.join(map(str, data.shape))}, "
+                 f"{len(data.class_names)} classes")
+    if noise is not None:
+        grid.add_row("noise", f"{noise['kind']}, nominal {noise['nominal']:.1%}, really wrong {noise['real']:.1%}")
+    grid.add_row("net", f"{chosen.net} ({chosen.reasons['net']})")
+    grid.add_row("epochs", f"{chosen.epochs} ({chosen.reasons['epochs']})")
+    grid.add_row("batch", f"{chosen.batch_size} ({chosen.reasons['batch_size']})")
+    grid.add_row("augment", chosen.reasons["augment"])
+    console.print(grid, highlight=False, markup=False)
+
+
+def show_summary(run: RunDirectory, console: Console) -> None:
+    """What a finished run came to, and where its files are."""
+    described = run.read()
+    summary = described["summary"]
+    grid = Table.grid(padding=(0, 2))
+    if summary["last_accuracy"] is not None:
+        grid.add_row("accuracy", f"last {summary['last_accuracy']:.3f}, best {summary['best_accuracy']:.3f}")
+    grid.add_row("suspects", f"{summary['suspects']:,} of {described['data']['samples']:,} labels look wrong; "
+                 f"estimated noise rate {summary['noise_rate']:.1%}")
+    if summary["auc"] is not None:
+        grid.add_row("AUC", f"{summary['auc']:.4f} for telling wrong labels from right ones")
+    grid.add_row("labels", str(run.labels_csv))
+    grid.add_row("report", str(run.report))
+    console.print(grid, highlight=False, markup=False)
+
+
+def histogram(
+    losses: NDArray[np.float64], suspected: NDArray[np.bool_], *, width: int = 64, height: int = 6
+) -> Text:
+    """Losses as bars of characters, the suspected ones in red on top of the rest."""
+    edges = np.linspace(0, max(float(losses.max()), 1e-9), width + 1)
+    kept = np.histogram(losses[~suspected], edges)[0]
+    all_of = np.histogram(losses, edges)[0]
+    scale = height * 8 / max(np.sqrt(all_of.max()), 1)
+    text = Text()
+    for row in range(height - 1, -1, -1):
+        for low, high in zip(np.sqrt(kept) * scale, np.sqrt(all_of) * scale, strict=True):
+            filled = int(np.clip(round(high) - row * 8, 0, 8))
+            text.append(BLOCKS[filled], style="cyan" if low >= row * 8 + filled / 2 and low > 0 else "red")
+        text.append("\n")
+    text.append(f"0{'loss':^{width - 8}}{edges[-1]:>7.2f}", style="dim")
+    return text
+
+
+def show_methods(entries: Mapping[str, Entry], console: Console) -> None:
+    """All methods, one line each."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for entry in entries.values():
+        table.add_row(entry.id, entry.summary)
+    console.print(table, highlight=False)
+
+
+def show_settings(entry: Entry, optimisation: type, console: Console) -> None:
+    """What `--set` takes for one method."""
+    console.print(f"{entry.id}: {entry.summary}\n", highlight=False, markup=False)
+    table = Table("--set", "takes", "default", "what it is", box=None, pad_edge=False)
+    for kind in (entry.options, optimisation):
+        hints = get_type_hints(kind)
+        for field in fields(kind):
+            table.add_row(field.name, describe(hints[field.name]), str(field.default), field.metadata.get("help", ""))
+    console.print(table, highlight=False, markup=False)

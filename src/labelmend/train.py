@@ -1,0 +1,285 @@
+"""One robust training run, from a configuration to a finished run directory."""
+
+import os
+import platform
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from safetensors.torch import save as save_tensors
+
+from .choices import Choices, choose_for
+from .config import Optimisation, TrainConfig
+from .core import Learner, Ledger, NoiseEstimate, Task, generator
+from .data import Dataset, inject, open_source
+from .data.feed import MemoryFeed, Normaliser
+from .data.noise import NoiseSpec, wrong_rate
+from .engine.run_dir import RunDirectory, to_json, write_atomic
+from .engine.trainer import Interrupted, NotFinite, Observer, Silent, Trainer
+from .errors import InputError
+from .labels.table import LabelTable, suggest
+from .methods import Entry, find
+from .nets import build_net
+from .report.build import build_report
+from .settings import check_keys, parse
+
+VERSIONED = ("labelmend", "torch", "accelerate", "numpy", "scikit-learn", "safetensors", "pyarrow")
+
+
+@dataclass
+class Prepared:
+    """A run that has been checked and built, and has not touched the disk."""
+
+    config: TrainConfig
+    entry: Entry
+    options: Any
+    optimisation: Optimisation
+    data: Dataset
+    choices: Choices
+    accelerator: Accelerator
+    run: RunDirectory
+    noise: dict[str, Any] | None
+
+    def description(self) -> dict[str, Any]:
+        """What run.json says before the first epoch."""
+        return {
+            "status": "running",
+            "config": asdict(self.config),
+            "options": asdict(self.options),
+            "optimisation": asdict(self.optimisation),
+            "chosen": {
+                "net": self.choices.net,
+                "epochs": self.choices.epochs,
+                "batch_size": self.choices.batch_size,
+                "augment": None if self.choices.augment is None else asdict(self.choices.augment),
+                "reasons": self.choices.reasons,
+            },
+            "data": {
+                "name": self.data.name,
+                "samples": len(self.data),
+                "shape": list(self.data.shape),
+                "classes": list(self.data.class_names),
+                "test_samples": None if self.data.test is None else len(self.data.test.labels),
+                "fingerprint": self.data.fingerprint(),
+            },
+            "noise": self.noise,
+            "machine": {"device": str(self.accelerator.device), "threads": torch.get_num_threads()},
+            "versions": {"python": platform.python_version()} | {name: version(name) for name in VERSIONED},
+        }
+
+
+def prepare(config: TrainConfig) -> Prepared:
+    """Check everything that can be checked before the first epoch; raises InputError and leaves nothing behind."""
+    entry = find(config.method)
+    check_keys(config.settings, entry.options, Optimisation)
+    options, optimisation = parse(entry.options, config.settings), parse(Optimisation, config.settings)
+    spec = None if config.noise is None else NoiseSpec.parse(config.noise)
+    if config.limit is not None and config.limit < 2:
+        raise InputError(f"--limit must be at least 2, not {config.limit}")
+    if config.epochs is not None and config.epochs < 1:
+        raise InputError(f"--epochs must be at least 1, not {config.epochs}")
+    run = RunDirectory(Path(config.out))
+    _check_place(run, config)
+    accelerator = _accelerator(config, optimisation)
+    data, noise = load_data(config, spec)
+    choices = choose_for(data, config, optimisation, on_gpu=accelerator.device.type != "cpu")
+    build_net(choices.net, data.shape, len(data.class_names), rng=generator(0, "check"))
+    return Prepared(config, entry, options, optimisation, data, choices, accelerator, run, noise)
+
+
+def load_data(config: TrainConfig, spec: NoiseSpec | None) -> tuple[Dataset, dict[str, Any] | None]:
+    """The data set of a run, with the wrong labels that were asked for and what they came to."""
+    data = open_source(config.source, test=config.test)
+    if config.limit is not None and config.limit < len(data):
+        data = data.head(config.limit, generator(config.seed, "limit"))
+    if spec is None:
+        return data, None
+    data = inject(data, spec, generator(config.seed, "noise"))
+    return data, {"kind": spec.kind, "nominal": spec.rate, "real": wrong_rate(data.labels)}
+
+
+def train(
+    prepared: Prepared, *, observer: Observer | None = None, stop_signal: Any = lambda: None
+) -> tuple[RunDirectory, list[str]]:
+    """Run all epochs that are left and write every file of the run directory; gives it with any warnings."""
+    run, data, accelerator = prepared.run, prepared.data, prepared.accelerator
+    description = prepared.description()
+    if run.run_json.is_file():
+        _check_same(run.read(), description)
+        run.update(status="running")
+    else:
+        run.create(description)
+    normalise = Normaliser.of(data.inputs)
+    trainer = _trainer(prepared, normalise, observer or Silent(), stop_signal)
+    warnings = trainer.resume()
+    try:
+        trainer.train()
+    except Interrupted:
+        run.update(status="interrupted")
+        raise
+    except NotFinite as error:
+        run.update(status="failed", error=str(error))
+        raise
+    estimate = trainer.method.estimate()
+    table = label_table(data, trainer.ledgers, estimate)
+    write_atomic(run.labels_csv, table.to_csv())
+    write_atomic(run.labels_parquet, table.to_parquet())
+    _write_model(prepared, trainer.learners, normalise)
+    accuracies = [r["test_accuracy"] for r in run.epochs() if r["test_accuracy"] is not None]
+    summary = {
+        "best_accuracy": max(accuracies, default=None),
+        "last_accuracy": accuracies[-1] if accuracies else None,
+        "noise_rate": None if estimate is None else estimate.rate,
+        "auc": run.epochs()[-1]["auc"],
+        "suspects": len(table.suspects()),
+        "seconds": round(sum(r["seconds"] for r in run.epochs()), 1),
+    }
+    accelerator.wait_for_everyone()
+    run.update(status="finished", summary=summary)
+    build_report(run)
+    return run, warnings
+
+
+def label_table(data: Dataset, ledgers: list[Ledger], estimate: NoiseEstimate | None) -> LabelTable:
+    """What the last tracking pass and the noise model say of each sample."""
+    ledger = ledgers[0]
+    given = data.labels.observed
+    probability = torch.zeros(len(data)) if estimate is None else estimate.probability.cpu()
+    as_float = lambda tensor: tensor.cpu().double().numpy()  # noqa: E731
+    suggested, confidence = suggest(
+        given.numpy(), as_float(probability), ledger.predictions.cpu().numpy(), as_float(ledger.confidences)
+    )
+    return LabelTable(
+        ids=data.ids,
+        class_names=data.class_names,
+        given=given.numpy(),
+        noisy_probability=as_float(probability),
+        suggested=suggested,
+        confidence=confidence,
+        loss=as_float(ledger.losses),
+        truth=None if data.labels.truth is None else data.labels.truth.numpy(),
+    )
+
+
+def _trainer(prepared: Prepared, normalise: Normaliser, observer: Observer, stop_signal: Any) -> Trainer:
+    data, choices, device = prepared.data, prepared.choices, prepared.accelerator.device
+    seed = prepared.config.seed
+    feed = MemoryFeed(
+        data.inputs,
+        data.labels.observed,
+        normalise=normalise,
+        batch_size=choices.batch_size,
+        augment=choices.augment,
+        device=device,
+    )
+    test = None
+    if data.test is not None:
+        test = MemoryFeed(
+            data.test.inputs, data.test.labels, normalise=normalise, batch_size=choices.batch_size, device=device
+        )
+    method = prepared.entry.build(prepared.options, choices.epochs)
+    truth = data.labels.truth
+    return Trainer(
+        method=method,
+        learners=[_learner(prepared, number) for number in range(method.networks)],
+        feed=feed,
+        task=Task(feed.labels, len(data.class_names), choices.epochs),
+        run=prepared.run,
+        seed=seed,
+        test=test,
+        wrong=None if truth is None else truth != data.labels.observed,
+        observer=observer,
+        stop_signal=stop_signal,
+    )
+
+
+def _learner(prepared: Prepared, number: int) -> Learner:
+    data, optimisation, accelerator = prepared.data, prepared.optimisation, prepared.accelerator
+    network = build_net(
+        prepared.choices.net,
+        data.shape,
+        len(data.class_names),
+        rng=generator(prepared.config.seed, "network", number),
+        norm_at=_norm_at(prepared.options),
+    )
+    network = network.to(accelerator.device, memory_format=torch.channels_last)
+    optimiser = torch.optim.SGD(
+        network.parameters(),
+        lr=optimisation.learning_rate,
+        momentum=optimisation.momentum,
+        weight_decay=optimisation.weight_decay,
+    )
+    network, optimiser = accelerator.prepare(network, optimiser)
+    return Learner(network, optimiser, backward=accelerator.backward)
+
+
+def _norm_at(options: Any) -> Any:
+    from .methods.details import DETAILS
+
+    return DETAILS[getattr(options, "details", "paper")].norm_at
+
+
+def _write_model(prepared: Prepared, learners: list[Learner], normalise: Normaliser) -> None:
+    unwrap = prepared.accelerator.unwrap_model
+    tensors = {
+        f"{i}/{name}": tensor.detach().cpu().contiguous()
+        for i, learner in enumerate(learners)
+        for name, tensor in unwrap(learner.network).state_dict().items()
+    }
+    write_atomic(prepared.run.model, save_tensors(tensors))
+    write_atomic(
+        prepared.run.model_json,
+        to_json(
+            {
+                "net": prepared.choices.net,
+                "networks": len(learners),
+                "norm_at": _norm_at(prepared.options),
+                "shape": list(prepared.data.shape),
+                "classes": list(prepared.data.class_names),
+                "mean": normalise.mean.tolist(),
+                "std": normalise.std.tolist(),
+            }
+        ),
+    )
+
+
+def _accelerator(config: TrainConfig, optimisation: Optimisation) -> Accelerator:
+    if config.threads is not None and config.threads < 1:
+        raise InputError(f"--threads must be at least 1, not {config.threads}")
+    torch.set_num_threads(config.threads or len(os.sched_getaffinity(0)))
+    present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if config.device != "auto" and not present.get(config.device, False):
+        names = ", ".join(name for name, there in present.items() if there)
+        raise InputError(f"device {config.device!r} is not available; here there is auto, {names}")
+    precision = optimisation.precision
+    if precision == "auto":
+        precision = "bf16" if config.device != "cpu" and present["cuda"] and torch.cuda.is_bf16_supported() else "no"
+    return Accelerator(cpu=config.device == "cpu" or not any([present["cuda"], present["mps"]]), mixed_precision=precision)
+
+
+def _check_place(run: RunDirectory, config: TrainConfig) -> None:
+    if run.path.is_file():
+        raise InputError(f"{run.path} is a file; --out takes a folder")
+    if run.run_json.is_file():
+        if not config.resume:
+            state = run.read().get("status")
+            raise InputError(f"{run.path} holds a {state} run; go on with --resume or choose another --out")
+    elif config.resume:
+        raise InputError(f"there is no run to resume in {run.path}")
+    elif run.path.is_dir() and any(run.path.iterdir()):
+        raise InputError(f"{run.path} is not empty and holds no run; choose another --out")
+
+
+def _check_same(before: dict[str, Any], now: dict[str, Any]) -> None:
+    for key in ("options", "optimisation", "chosen", "data"):
+        if before.get(key) != now[key]:
+            raise InputError(f"the run was made with another {key}; resume it with the options it was started with")
+    for key in ("method", "seed", "noise"):
+        if before["config"].get(key) != now["config"][key]:
+            raise InputError(
+                f"the run was made with --{key} {before['config'].get(key)}, not {now['config'][key]}; "
+                "resume it with the options it was started with"
+            )
