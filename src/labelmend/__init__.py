@@ -6,7 +6,16 @@ from .config import TrainConfig
 from .errors import InputError
 
 __version__ = "0.1.0"
-__all__ = ["BetaMixture", "GaussianMixture", "InputError", "NoiseModel", "TrainConfig", "load_model", "prepare", "train"]
+__all__ = [
+    "BetaMixture",
+    "GaussianMixture",
+    "InputError",
+    "NoiseModel",
+    "TrainConfig",
+    "load_model",
+    "prepare",
+    "train",
+]
 
 _HOMES = {
     "BetaMixture": "mixture",

@@ -39,7 +39,11 @@ def choose_for(data: Dataset, config: TrainConfig, optimisation: Optimisation, *
     reasons["epochs"] = "as asked" if config.epochs else why_epochs
     reasons["batch_size"] = "as asked" if optimisation.batch_size else why_batch
     return Choices(
-        config.net or net, config.epochs or epochs, optimisation.batch_size or batch, augment, dict(sorted(reasons.items()))
+        config.net or net,
+        config.epochs or epochs,
+        optimisation.batch_size or batch,
+        augment,
+        dict(sorted(reasons.items())),
     )
 
 

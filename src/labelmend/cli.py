@@ -30,15 +30,15 @@ Run = Annotated[Path, typer.Argument(help="A run directory that 'labelmend train
 def train(
     source: Source,
     out_dir: Annotated[Path, typer.Option("--out", help="Folder for the run; must not hold one yet.")],
-    method: Annotated[
-        str, typer.Option(help="How to train; 'labelmend methods' lists them.")
-    ] = TrainConfig.method,
+    method: Annotated[str, typer.Option(help="How to train; 'labelmend methods' lists them.")] = TrainConfig.method,
     net: Annotated[str | None, typer.Option(help="preact-resnet18, slim-resnet, convnet or mlp.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
     noise: Annotated[
         str | None,
-        typer.Option(help="Make labels wrong first: symmetric:R redraws a share R from all classes, "
-                     "symmetric-excl:R from the other classes."),
+        typer.Option(
+            help="Make labels wrong first: symmetric:R redraws a share R from all classes, "
+            "symmetric-excl:R from the other classes."
+        ),
     ] = None,
     test: Annotated[str | None, typer.Option(help="An .npz file to evaluate on.")] = None,
     limit: Annotated[int | None, typer.Option(help="Train on this many samples, drawn at random.")] = None,
@@ -168,12 +168,12 @@ def _failure(error: Exception) -> int:
         return error.exit_code
     if isinstance(error, click.Abort):
         return 128 + signal.SIGINT
-    from .engine.trainer import Interrupted, NotFinite
+    from .engine.trainer import InterruptedRunError, NotFiniteError
 
-    if isinstance(error, Interrupted):
+    if isinstance(error, InterruptedRunError):
         err.print("labelmend: interrupted; go on with the same command and --resume", highlight=False)
         return 128 + error.signal
-    if isinstance(error, NotFinite | OSError):
+    if isinstance(error, NotFiniteError | OSError):
         err.print(f"labelmend: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
         return 1
     raise error

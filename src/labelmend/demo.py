@@ -84,13 +84,20 @@ def _show_labels(run: RunDirectory, console: Console) -> None:
         right = "[green]✓[/green]" if columns["suggested"][i] == columns["truth"][i] else "[red]✗[/red]"
         probability = f"{columns['noisy_probability'][i]:.3f}"
         table.add_row(
-            columns["id"][i], columns["given"][i], columns["suggested"][i], probability, f"{columns['truth'][i]} {right}"
+            columns["id"][i],
+            columns["given"][i],
+            columns["suggested"][i],
+            probability,
+            f"{columns['truth'][i]} {right}",
         )
     console.print(f"\n[bold]The {SHOWN} most suspicious labels[/bold]")
     console.print(table, highlight=False)
     before = (columns["given"] != columns["truth"]).mean()
     after = (columns["suggested"] != columns["truth"]).mean()
     auc = run.read()["summary"]["auc"]
-    console.print(f"\nWrong labels: [bold]{before:.1%}[/bold] before, [bold green]{after:.1%}[/bold green] after taking "
-                  f"the suggestions (AUC {auc:.4f}).", highlight=False)
+    console.print(
+        f"\nWrong labels: [bold]{before:.1%}[/bold] before, [bold green]{after:.1%}[/bold green] after taking "
+        f"the suggestions (AUC {auc:.4f}).",
+        highlight=False,
+    )
     console.print(f"Every label: {run.labels_csv}\nReport:      {run.report}", highlight=False, soft_wrap=True)

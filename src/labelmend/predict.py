@@ -32,7 +32,7 @@ class Model:
         if tuple(inputs.shape[1:]) != self.shape:
             raise InputError(f"the model takes samples of shape {self.shape}, not {tuple(inputs.shape[1:])}")
         parts = []
-        for chunk in inputs.split(SWEEP_BATCH):
+        for chunk in torch.split(inputs, SWEEP_BATCH):
             batch = self.normalise(chunk)
             parts.append(torch.stack([network(batch).softmax(dim=1) for network in self.networks]).mean(dim=0))
         found: NDArray[np.float32] = torch.cat(parts).numpy()

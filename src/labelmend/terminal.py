@@ -13,6 +13,7 @@ from rich.text import Text
 
 from .config import TrainConfig
 from .engine.run_dir import RunDirectory
+from .engine.trainer import Observer
 from .methods import Entry
 from .settings import describe
 from .train import Prepared, prepare, train
@@ -20,7 +21,7 @@ from .train import Prepared, prepare, train
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
-class ProgressObserver:
+class ProgressObserver(Observer):
     """A progress bar over all steps of a run, with accuracy and estimated noise rate beside it."""
 
     def __init__(self, progress: Progress, title: str, epochs: int) -> None:
@@ -81,8 +82,10 @@ def show_choices(prepared: Prepared, console: Console) -> None:
     """What is trained on what, and why so."""
     data, chosen, noise = prepared.data, prepared.choices, prepared.noise
     grid = Table.grid(padding=(0, 2))
-    grid.add_row("data", f"{data.name}: {len(data):,} samples of {'x'.join(map(str, data.shape))}, "
-                 f"{len(data.class_names)} classes")
+    grid.add_row(
+        "data",
+        f"{data.name}: {len(data):,} samples of {'x'.join(map(str, data.shape))}, {len(data.class_names)} classes",
+    )
     if noise is not None:
         grid.add_row("noise", f"{noise['kind']}, nominal {noise['nominal']:.1%}, really wrong {noise['real']:.1%}")
     grid.add_row("net", f"{chosen.net} ({chosen.reasons['net']})")
@@ -99,8 +102,11 @@ def show_summary(run: RunDirectory, console: Console) -> None:
     grid = Table.grid(padding=(0, 2))
     if summary["last_accuracy"] is not None:
         grid.add_row("accuracy", f"last {summary['last_accuracy']:.3f}, best {summary['best_accuracy']:.3f}")
-    grid.add_row("suspects", f"{summary['suspects']:,} of {described['data']['samples']:,} labels look wrong; "
-                 f"estimated noise rate {summary['noise_rate']:.1%}")
+    grid.add_row(
+        "suspects",
+        f"{summary['suspects']:,} of {described['data']['samples']:,} labels look wrong; "
+        f"estimated noise rate {summary['noise_rate']:.1%}",
+    )
     if summary["auc"] is not None:
         grid.add_row("AUC", f"{summary['auc']:.4f} for telling wrong labels from right ones")
     grid.add_row("labels", str(run.labels_csv))
@@ -108,9 +114,7 @@ def show_summary(run: RunDirectory, console: Console) -> None:
     console.print(grid, highlight=False, markup=False)
 
 
-def histogram(
-    losses: NDArray[np.float64], suspected: NDArray[np.bool_], *, width: int = 64, height: int = 6
-) -> Text:
+def histogram(losses: NDArray[np.float64], suspected: NDArray[np.bool_], *, width: int = 64, height: int = 6) -> Text:
     """Losses as bars of characters, the suspected ones in red on top of the rest."""
     edges = np.linspace(0, max(float(losses.max()), 1e-9), width + 1)
     kept = np.histogram(losses[~suspected], edges)[0]

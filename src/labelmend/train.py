@@ -7,9 +7,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from accelerate import Accelerator
+from numpy.typing import NDArray
 from safetensors.torch import save as save_tensors
+from torch import Tensor
 
 from .choices import Choices, choose_for
 from .config import Optimisation, TrainConfig
@@ -18,7 +21,7 @@ from .data import Dataset, inject, open_source
 from .data.feed import MemoryFeed, Normaliser
 from .data.noise import NoiseSpec, wrong_rate
 from .engine.run_dir import RunDirectory, to_json, write_atomic
-from .engine.trainer import Interrupted, NotFinite, Observer, Silent, Trainer
+from .engine.trainer import InterruptedRunError, NotFiniteError, Observer, Trainer
 from .errors import InputError
 from .labels.table import LabelTable, suggest
 from .methods import Entry, find
@@ -75,7 +78,8 @@ def prepare(config: TrainConfig) -> Prepared:
     """Check everything that can be checked before the first epoch; raises InputError and leaves nothing behind."""
     entry = find(config.method)
     check_keys(config.settings, entry.options, Optimisation)
-    options, optimisation = parse(entry.options, config.settings), parse(Optimisation, config.settings)
+    options: Any = parse(entry.options, config.settings)
+    optimisation = parse(Optimisation, config.settings)
     spec = None if config.noise is None else NoiseSpec.parse(config.noise)
     if config.limit is not None and config.limit < 2:
         raise InputError(f"--limit must be at least 2, not {config.limit}")
@@ -113,14 +117,14 @@ def train(
     else:
         run.create(description)
     normalise = Normaliser.of(data.inputs)
-    trainer = _trainer(prepared, normalise, observer or Silent(), stop_signal)
+    trainer = _trainer(prepared, normalise, observer or Observer(), stop_signal)
     warnings = trainer.resume()
     try:
         trainer.train()
-    except Interrupted:
+    except InterruptedRunError:
         run.update(status="interrupted")
         raise
-    except NotFinite as error:
+    except NotFiniteError as error:
         run.update(status="failed", error=str(error))
         raise
     estimate = trainer.method.estimate()
@@ -148,20 +152,23 @@ def label_table(data: Dataset, ledgers: list[Ledger], estimate: NoiseEstimate | 
     ledger = ledgers[0]
     given = data.labels.observed
     probability = torch.zeros(len(data)) if estimate is None else estimate.probability.cpu()
-    as_float = lambda tensor: tensor.cpu().double().numpy()  # noqa: E731
     suggested, confidence = suggest(
-        given.numpy(), as_float(probability), ledger.predictions.cpu().numpy(), as_float(ledger.confidences)
+        given.numpy(), _floats(probability), ledger.predictions.cpu().numpy(), _floats(ledger.confidences)
     )
     return LabelTable(
         ids=data.ids,
         class_names=data.class_names,
         given=given.numpy(),
-        noisy_probability=as_float(probability),
+        noisy_probability=_floats(probability),
         suggested=suggested,
         confidence=confidence,
-        loss=as_float(ledger.losses),
+        loss=_floats(ledger.losses),
         truth=None if data.labels.truth is None else data.labels.truth.numpy(),
     )
+
+
+def _floats(tensor: Tensor) -> NDArray[np.float64]:
+    return tensor.cpu().double().numpy()
 
 
 def _trainer(prepared: Prepared, normalise: Normaliser, observer: Observer, stop_signal: Any) -> Trainer:
@@ -205,7 +212,7 @@ def _learner(prepared: Prepared, number: int) -> Learner:
         rng=generator(prepared.config.seed, "network", number),
         norm_at=_norm_at(prepared.options),
     )
-    network = network.to(accelerator.device, memory_format=torch.channels_last)
+    network = network.to(accelerator.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimiser = torch.optim.SGD(
         network.parameters(),
         lr=optimisation.learning_rate,
@@ -257,7 +264,9 @@ def _accelerator(config: TrainConfig, optimisation: Optimisation) -> Accelerator
     precision = optimisation.precision
     if precision == "auto":
         precision = "bf16" if config.device != "cpu" and present["cuda"] and torch.cuda.is_bf16_supported() else "no"
-    return Accelerator(cpu=config.device == "cpu" or not any([present["cuda"], present["mps"]]), mixed_precision=precision)
+    return Accelerator(
+        cpu=config.device == "cpu" or not any([present["cuda"], present["mps"]]), mixed_precision=precision
+    )
 
 
 def _check_place(run: RunDirectory, config: TrainConfig) -> None:

@@ -82,7 +82,7 @@ def saved(folder: Path) -> list[Path]:
 
 def load_newest(folder: Path) -> tuple[Checkpoint | None, list[str]]:
     """The newest checkpoint whose digests agree, and a warning for each damaged one passed over."""
-    warnings = []
+    warnings: list[str] = []
     for path in reversed(saved(folder)):
         try:
             return _load(path), warnings

@@ -3,8 +3,8 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,8 +17,8 @@ from .evaluation import accuracy, detection_auc
 from .run_dir import RunDirectory
 
 
-class Observer(Protocol):
-    """Somebody who watches a run, such as a progress bar."""
+class Observer:
+    """Somebody who watches a run, such as a progress bar; this one sees and does nothing."""
 
     def stage(self, epoch: int, name: str, steps: int) -> None:
         """A stage of an epoch begins and will take this many steps."""
@@ -30,20 +30,7 @@ class Observer(Protocol):
         """An epoch is finished, and this is what was recorded."""
 
 
-class Silent:
-    """Watches nothing."""
-
-    def stage(self, epoch: int, name: str, steps: int) -> None:
-        """Ignored."""
-
-    def advance(self) -> None:
-        """Ignored."""
-
-    def epoch(self, record: dict[str, Any]) -> None:
-        """Ignored."""
-
-
-class Interrupted(Exception):
+class InterruptedRunError(Exception):
     """The run was asked to stop; what was saved can be resumed."""
 
     def __init__(self, signal: int) -> None:
@@ -51,7 +38,7 @@ class Interrupted(Exception):
         self.signal = signal
 
 
-class NotFinite(Exception):
+class NotFiniteError(Exception):
     """Training produced a number that is not one."""
 
 
@@ -71,7 +58,7 @@ class Trainer:
     seed: int
     test: Feed | None = None
     wrong: Tensor | None = None
-    observer: Observer = Silent()
+    observer: Observer = field(default_factory=Observer)
     stop_signal: Callable[[], int | None] = lambda: None
 
     def __post_init__(self) -> None:
@@ -119,7 +106,7 @@ class Trainer:
             self.observer.advance()
         mean = math.nan if total is None else float(total) / samples
         if not math.isfinite(mean):
-            raise NotFinite(
+            raise NotFiniteError(
                 f"the training loss of epoch {epoch} is not a finite number; lower the learning rate, "
                 "for example with --set learning_rate=0.01"
             )
@@ -157,7 +144,7 @@ class Trainer:
     def _heed_signal(self) -> None:
         signal = self.stop_signal()
         if signal is not None:
-            raise Interrupted(signal)
+            raise InterruptedRunError(signal)
 
     def _state(self) -> dict[str, Any]:
         return {

@@ -1,4 +1,4 @@
-"""The label table: for each sample, is its label wrong, and which one should it have?"""
+"""The label table: for each sample, whether its label is wrong and which one it should have."""
 
 import csv
 import io

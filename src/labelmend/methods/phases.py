@@ -33,7 +33,7 @@ class Timeline:
 
 
 def linear(first: tuple[int, float], last: tuple[int, float]) -> Callable[[int], float]:
-    """epoch -> value, on a straight line between two (epoch, value) points and level outside them."""
+    """Epoch -> value, on a straight line between two (epoch, value) points and level outside them."""
     (begin, high), (end, low) = first, last
 
     def value(epoch: int) -> float:
@@ -57,13 +57,17 @@ class Phases(Method):
         super().__init__()
         self.recipes = dict(sorted(recipes.items()))
         self.suspicion = suspicion
-        self.rate = rate  # type: ignore[method-assign]
+        self.timeline = rate
         self.track_augmented = track_augmented
         self.classes = 0
 
     def recipe(self, epoch: int) -> Recipe:
         """The recipe in force in this epoch."""
         return self.recipes[max(start for start in self.recipes if start <= epoch)]
+
+    def rate(self, epoch: int) -> float:
+        """Learning rate by the timeline."""
+        return self.timeline(epoch)
 
     def phase(self, epoch: int) -> str:
         """Name of the recipe in force."""

@@ -31,9 +31,7 @@ class Recipe:
         loss = self.loss(step.logits, targets).mean()
         return loss if self.penalty is None else loss + self.penalty(step.logits)
 
-    def step(
-        self, learners: Sequence[Learner], batch: Batch, epoch: int, rng: torch.Generator, classes: int
-    ) -> Tensor:
+    def step(self, learners: Sequence[Learner], batch: Batch, epoch: int, rng: torch.Generator, classes: int) -> Tensor:
         """One optimisation step; gives the objective, detached."""
         (learner,) = learners
         objective = self.objective(Step(learner, batch, epoch, rng, classes))

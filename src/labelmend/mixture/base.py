@@ -79,12 +79,10 @@ class Mixture(ABC):
         return self
 
     def log_odds(self, values: Tensor) -> Tensor:
-        """log of P(noisy | value) / P(clean | value), before it is made monotone (Eq. 9)."""
+        """Log of P(noisy | value) / P(clean | value), before it is made monotone (Eq. 9)."""
         clean, noisy = (max(weight, 1e-300) for weight in self.weights_)
         prior = math.log(noisy) - math.log(clean)
-        return (
-            prior + self.log_density(values, self.parameters_[1]) - self.log_density(values, self.parameters_[0])
-        )
+        return prior + self.log_density(values, self.parameters_[1]) - self.log_density(values, self.parameters_[0])
 
     def posterior(self, values: Tensor) -> Tensor:
         """P(noisy | value), never falling as the value grows (Eq. 9).

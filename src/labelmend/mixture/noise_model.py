@@ -152,7 +152,7 @@ def histogram(losses: Tensor, scale: Callable[[Tensor], Tensor], *, bins: int = 
     """
     counts = torch.zeros(bins, dtype=torch.float64)
     sums = torch.zeros(bins, dtype=torch.float64)
-    for chunk in losses.split(CHUNK):
+    for chunk in torch.split(losses, CHUNK):
         scaled = scale(chunk.double())
         cell = (scaled * bins).long().clamp_(max=bins - 1)
         counts += torch.bincount(cell, minlength=bins)

@@ -37,13 +37,7 @@ class PreActResNet(nn.Module):
     """
 
     def __init__(
-        self,
-        channels: int,
-        classes: int,
-        *,
-        blocks: Sequence[int],
-        widths: Sequence[int],
-        norm_at: NormAt = "head",
+        self, channels: int, classes: int, *, blocks: Sequence[int], widths: Sequence[int], norm_at: NormAt = "head"
     ) -> None:
         super().__init__()
         self.stem = nn.Conv2d(channels, widths[0], 3, padding=1, bias=False)

@@ -72,8 +72,9 @@ def _figure(width: float, height: float) -> tuple["Figure", Any]:
     axis = figure.add_subplot()
     axis.spines[["top", "right"]].set_visible(False)
     axis.tick_params(colors=INK)
-    for part in (*axis.spines.values(), axis.xaxis.label, axis.yaxis.label):
-        part.set_color(INK)
+    axis.spines[:].set_color(INK)
+    axis.xaxis.label.set_color(INK)
+    axis.yaxis.label.set_color(INK)
     return figure, axis
 
 

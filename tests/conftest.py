@@ -1,0 +1,28 @@
+"""What the tests share: one thread, because another process may have the other core, and a tiny problem that trains in a second."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from labelmend.config import TrainConfig
+from labelmend.engine.run_dir import RunDirectory
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def train_digits(tmp_path: Path) -> Callable[..., RunDirectory]:
+    """Train on a few digits and give the run directory."""
+    from labelmend.train import prepare, train
+
+    def run(name: str = "run", **changes: Any) -> RunDirectory:
+        options = {"noise": "symmetric:0.5", "epochs": 2, "limit": 100, "threads": 1} | changes
+        return train(prepare(TrainConfig(source="digits", out=str(tmp_path / name), **options)))[0]
+
+    return run

@@ -1,0 +1,166 @@
+"""The command as a user meets it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from labelmend.cli import main
+
+TINY = ("--epochs", "1", "--limit", "120", "--threads", "1")
+
+
+@pytest.fixture
+def labelmend(monkeypatch, capsys):
+    """Run the command in this process; gives its exit code and what it printed."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["labelmend", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        return SimpleNamespace(returncode=ended.value.code, stdout=shown.out, stderr=shown.err)
+
+    yield run
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def archive(path, **arrays):
+    np.savez(path, **arrays)
+    return path
+
+
+def features(rows=60):
+    rng = np.random.default_rng(0)
+    y = np.arange(rows) % 3
+    return {"x": rng.normal(size=(rows, 5)) + y[:, None] * 3, "y": y}
+
+
+def test_train_then_report_then_predict(tmp_path, labelmend):
+    source = archive(tmp_path / "rows.npz", **features())
+    trained = labelmend("train", source, "--noise", "symmetric-excl:0.2", "--out", tmp_path / "run", *TINY)
+    assert trained.returncode == 0, trained.stderr
+    assert "really wrong 20.0%" in trained.stdout
+    assert labelmend("report", tmp_path / "run").returncode == 0
+    unlabelled = archive(tmp_path / "new.npz", x=features()["x"])
+    predicted = labelmend("predict", tmp_path / "run", unlabelled)
+    assert predicted.stdout.splitlines()[0] == "id,predicted,probability"
+    assert len(predicted.stdout.splitlines()) == 61
+
+
+def test_methods_lists_the_ten_of_the_paper_and_their_settings(labelmend):
+    listed = labelmend("methods").stdout
+    for id in ("ce", "st-s", "st-h", "dy-s", "dy-h", "m", "m-dyr-s", "m-dyr-h", "md-dyr-h", "md-dyr-sh"):
+        assert f"\n{id} " in f"\n{listed}"
+    assert "paper|released" in labelmend("methods", "m-dyr-h").stdout
+
+
+def test_help_teaches(labelmend):
+    shown = labelmend("train", "--help").stdout
+    assert "Try: labelmend train digits" in shown
+    assert "--noise" in shown
+
+
+BAD = {
+    "unknown method": (("digits", "--method", "m-dyr-x"), "did you mean 'm-dyr-"),
+    "unknown source": (("digitz",), "did you mean 'digits'"),
+    "unknown setting": (("digits", "--set", "noise_modle=gmm"), "did you mean 'noise_model'"),
+    "bad setting value": (("digits", "--set", "noise_model=abc"), "bmm|gmm"),
+    "setting without value": (("digits", "--set", "eta"), "key=value"),
+    "setting out of range": (("digits", "--set", "eta=-1"), "at least 0"),
+    "unknown noise kind": (("digits", "--noise", "symetric:0.5"), "did you mean 'symmetric'"),
+    "noise without rate": (("digits", "--noise", "symmetric"), "symmetric:0.5"),
+    "noise rate above one": (("digits", "--noise", "symmetric:1.5"), "outside 0..1"),
+    "noise rate not a number": (("digits", "--noise", "symmetric:nan"), "outside 0..1"),
+    "no epochs": (("digits", "--epochs", "0"), "at least 1"),
+    "unknown net": (("digits", "--net", "resnet99"), "unknown net"),
+    "net too large for the images": (("digits", "--net", "preact-resnet18"), "16 px"),
+    "net for tables on images": (("digits", "--net", "mlp"), "images"),
+    "unknown device": (("digits", "--device", "tpu"), "not available"),
+    "no threads": (("digits", "--threads", "0"), "--threads"),
+    "missing file": (("nowhere.npz",), "no file"),
+    "nothing to resume": (("digits", "--resume"), "no run to resume"),
+    "limit of one": (("digits", "--limit", "1"), "--limit"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_usage_gets_one_sentence_and_leaves_nothing(case, tmp_path, labelmend):
+    words, expected = BAD[case]
+    shown = labelmend("train", *words, "--out", tmp_path / "run")
+    assert_refused(shown, expected, tmp_path / "run")
+
+
+ODD = {
+    "no y": ({"x": np.zeros((4, 2))}, "no array 'y'"),
+    "no x": ({"y": np.zeros(4)}, "no array 'x'"),
+    "unequal lengths": ({"x": np.zeros((4, 2)), "y": np.arange(5)}, "4 samples in x but 5 labels"),
+    "labels with NaN": ({"x": np.zeros((4, 2)), "y": np.array([0, 1, np.nan, 0])}, "first in row 2"),
+    "single class": ({"x": np.zeros((4, 2)), "y": np.zeros(4)}, "single class"),
+    "feature missing": ({"x": np.array([[1.0], [np.nan]]), "y": np.arange(2)}, "row 1 of x"),
+    "float images": ({"x": np.zeros((4, 8, 8)), "y": np.arange(4)}, "uint8"),
+    "two-dimensional labels": ({"x": np.zeros((4, 2)), "y": np.zeros((4, 2))}, "labels are one number"),
+    "pickled objects": ({"x": np.array([{}, {}]), "y": np.arange(2)}, "plain arrays"),
+    "test with unknown class": (
+        {"x": np.zeros((4, 2)), "y": np.arange(4), "x_test": np.zeros((1, 2)), "y_test": np.array([9])},
+        "no training sample has",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_a_bad_archive_is_named_in_one_sentence(case, tmp_path, labelmend):
+    arrays, expected = ODD[case]
+    shown = labelmend("train", archive(tmp_path / "odd.npz", **arrays), "--out", tmp_path / "run")
+    assert_refused(shown, expected, tmp_path / "run")
+
+
+def test_a_file_that_is_no_archive_is_refused(tmp_path, labelmend):
+    (tmp_path / "odd.npz").write_bytes(b"not a zip")
+    shown = labelmend("train", tmp_path / "odd.npz", "--out", tmp_path / "run")
+    assert_refused(shown, "cannot be read", tmp_path / "run")
+
+
+def test_a_finished_run_is_not_overwritten(tmp_path, labelmend):
+    assert labelmend("train", "digits", "--out", tmp_path / "run", *TINY).returncode == 0
+    before = (tmp_path / "run" / "labels.csv").read_bytes()
+    again = labelmend("train", "digits", "--out", tmp_path / "run", *TINY)
+    assert again.returncode == 2
+    assert "--resume" in again.stderr
+    assert (tmp_path / "run" / "labels.csv").read_bytes() == before
+
+
+def test_a_terminated_run_says_so_and_resumes(tmp_path):
+    words = ["train", "digits", "--out", str(tmp_path / "run"), "--epochs", "200", "--threads", "1"]
+    process = subprocess.Popen([sys.executable, "-m", "labelmend", *words], stderr=subprocess.PIPE, text=True)
+    epochs = tmp_path / "run" / "epochs.jsonl"
+    deadline = time.monotonic() + 60
+    while not epochs.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    os.kill(process.pid, signal.SIGTERM)
+    _, shown = process.communicate(timeout=30)
+    assert process.returncode == 143
+    assert "--resume" in shown
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "interrupted"
+
+
+def test_the_installed_module_runs_in_a_process_of_its_own():
+    shown = subprocess.run([sys.executable, "-m", "labelmend", "--help"], capture_output=True, text=True)
+    assert shown.returncode == 0
+    assert "Train on wrong labels" in shown.stdout
+
+
+def assert_refused(shown, expected, run):
+    assert shown.returncode == 2, shown.stderr
+    assert expected in shown.stderr
+    assert len(shown.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in shown.stderr
+    assert not run.exists()
