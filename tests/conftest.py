@@ -1,4 +1,4 @@
-"""What the tests share: one thread, because another process may have the other core, and a tiny problem that trains in a second."""
+"""What the tests share: a tiny problem, and one thread, because other processes may have the other cores."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -31,8 +31,8 @@ def tell(
     _clear(folder)
     console.rule("labelmend demo")
     console.print(
-        "1,437 handwritten digits from scikit-learn. Half of their labels are now redrawn at random, and nobody\n"
-        "tells the training which. Two networks learn from them: one plainly, one with labelmend.\n"
+        "Real handwritten digits. Half of their labels are now redrawn at random, and nobody tells the training which. "
+        "Two networks learn from them: one plainly, one with labelmend.\n"
     )
     runs = {}
     for method in ("ce", "m-dyr-h"):
@@ -68,7 +68,8 @@ def _compare(runs: dict[str, RunDirectory], console: Console) -> None:
         summary = runs[method].read()["summary"]
         best, last = summary["best_accuracy"], summary["last_accuracy"]
         table.add_row(name, f"{best:.1%}", f"{last:.1%}", f"{100 * (best - last):.1f} points lost")
-    console.print("\n[bold]Accuracy on 360 test images with right labels[/bold]")
+    held = runs["ce"].read()["data"]["test_samples"]
+    console.print(f"\n[bold]Accuracy on {held} test images with right labels[/bold]")
     console.print(table, highlight=False)
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CLEAN, NOISY, INK = "#2a7f9e", "#d1495b", "#888888"
+METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
 KEPT_NUMBERS = re.compile(r"(\d+\.\d{2})\d+")
 
 
@@ -86,5 +87,5 @@ def _svg(figure: "Figure", title: str) -> str:
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "labelmend"}):
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     svg = buffer.getvalue()
-    svg = KEPT_NUMBERS.sub(r"\1", svg[svg.index("<svg") :])
+    svg = METADATA.sub("", KEPT_NUMBERS.sub(r"\1", svg[svg.index("<svg") :]))
     return svg.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)

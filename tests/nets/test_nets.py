@@ -1,0 +1,43 @@
+import pytest
+import torch
+
+from labelmend.core import generator
+from labelmend.errors import InputError
+from labelmend.nets import NETS, build_net
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("side", [16, 17, 28, 64])
+@pytest.mark.parametrize("name", ["preact-resnet18", "slim-resnet", "convnet"])
+def test_a_net_takes_images_of_any_size_from_16_px(name, side, channels):
+    net = build_net(name, (channels, side, side), 7, rng=generator(0, "n")).eval()
+    with torch.no_grad():
+        assert net(torch.zeros(2, channels, side, side)).shape == (2, 7)
+
+
+def test_the_papers_net_has_the_weights_of_preact_resnet18():
+    net = build_net("preact-resnet18", (3, 32, 32), 10, rng=generator(0, "n"))
+    assert sum(p.numel() for p in net.parameters()) == 11_172_170
+    assert net.head.in_features == 512
+
+
+def test_initialisation_follows_the_generator_and_leaves_the_global_one_alone():
+    before = torch.get_rng_state()
+    first, second, other = (build_net("mlp", (4,), 3, rng=generator(s, "n")).head.weight for s in (0, 0, 1))
+    assert torch.equal(first, second)
+    assert not torch.equal(first, other)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_scores_are_a_linear_function_of_the_features(name):
+    shape = (6,) if name == "mlp" else (1, 16, 16)
+    net = build_net(name, shape, 5, rng=generator(0, "n")).eval()
+    x = torch.randn(3, *shape, generator=generator(0, "x"))
+    with torch.no_grad():
+        assert torch.allclose(net.head(net.features(x)), net(x))
+
+
+def test_images_that_are_too_small_are_refused_with_the_remedy():
+    with pytest.raises(InputError, match="use convnet"):
+        build_net("preact-resnet18", (1, 8, 8), 10, rng=generator(0, "n"))
