@@ -110,4 +110,4 @@ def test_run_json_is_plain_json_with_configuration_versions_and_fingerprint(trai
     assert described["config"]["method"] == "m-dyr-h"
     assert described["versions"]["torch"]
     assert len(described["data"]["fingerprint"]) == 64
-    assert set(described["chosen"]["reasons"]) == {"net", "epochs", "batch_size", "augment"}
+    assert set(described["chosen"]["reasons"]) == {"net", "epochs", "batch_size", "augment", "threads"}

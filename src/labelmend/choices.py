@@ -1,5 +1,6 @@
-"""Network, epochs, batch size and augmentation chosen from the data, each with the reason."""
+"""Network, epochs, batch size, augmentation and threads chosen from the data, each with the reason."""
 
+import os
 from dataclasses import dataclass, field
 
 from .config import Optimisation, TrainConfig
@@ -13,6 +14,7 @@ CPU_EPOCHS_LARGE = 20
 GPU_EPOCHS = 300
 BATCHES = ((2_500, 32), (10_000, 64))
 PAPER_BATCH = 128
+SMALL_NETS = ("convnet", "mlp")
 
 
 @dataclass
@@ -22,6 +24,7 @@ class Choices:
     net: str
     epochs: int
     batch_size: int
+    threads: int
     augment: Augment | None
     reasons: dict[str, str] = field(default_factory=dict)
 
@@ -37,13 +40,16 @@ def choose_for(data: Dataset, config: TrainConfig, optimisation: Optimisation, *
     reasons = {"augment": why_augment}
     reasons["net"] = "as asked" if config.net else why_net
     reasons["epochs"] = "as asked" if config.epochs else why_epochs
+    threads, why_threads = _threads(config.net or net)
+    reasons["threads"] = "as asked" if config.threads else why_threads
     reasons["batch_size"] = "as asked" if optimisation.batch_size else why_batch
     return Choices(
-        config.net or net,
-        config.epochs or epochs,
-        optimisation.batch_size or batch,
-        augment,
-        dict(sorted(reasons.items())),
+        net=config.net or net,
+        epochs=config.epochs or epochs,
+        batch_size=optimisation.batch_size or batch,
+        threads=config.threads or threads,
+        augment=augment,
+        reasons=dict(sorted(reasons.items())),
     )
 
 
@@ -72,6 +78,13 @@ def _batch(samples: int) -> tuple[int, str]:
         if samples <= limit:
             return batch, f"so that {samples:,} samples give {-(-samples // batch)} steps an epoch"
     return PAPER_BATCH, "the paper's"
+
+
+def _threads(net: str) -> tuple[int, str]:
+    if net in SMALL_NETS:
+        return 1, "one: in a network this small, threads would mostly wait for each other"
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores, "one for each core available"
 
 
 def _augment(data: Dataset, asked: str) -> tuple[Augment | None, str]:

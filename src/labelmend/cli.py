@@ -44,7 +44,7 @@ def train(
     limit: Annotated[int | None, typer.Option(help="Train on this many samples, drawn at random.")] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = TrainConfig.seed,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = TrainConfig.device,
-    threads: Annotated[int | None, typer.Option(help="CPU threads; by default the cores available.")] = None,
+    threads: Annotated[int | None, typer.Option(help="CPU threads; chosen from the network.")] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; 'labelmend methods ID' lists them."),
@@ -88,7 +88,7 @@ def demo(
     ),
     epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 40,
     seed: Annotated[int, typer.Option(help="Same seed, same story.")] = TrainConfig.seed,
-    threads: Annotated[int | None, typer.Option(help="CPU threads; by default the cores available.")] = None,
+    threads: Annotated[int | None, typer.Option(help="CPU threads; chosen from the network.")] = None,
 ) -> None:
     """Tell the whole story on real images in about a minute: corrupt, train, find, correct, report."""
     from .demo import tell

@@ -127,9 +127,11 @@ class Learner:
         """The network in evaluation mode and without gradients, put back as it was afterwards."""
         was_training = self.network.training
         self.network.eval()
-        with torch.no_grad():
-            yield
-        self.network.train(was_training)
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            self.network.train(was_training)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """One robust training run, from a configuration to a finished run directory."""
 
-import os
 import platform
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -57,6 +56,7 @@ class Prepared:
                 "net": self.choices.net,
                 "epochs": self.choices.epochs,
                 "batch_size": self.choices.batch_size,
+                "threads": self.choices.threads,
                 "augment": None if self.choices.augment is None else asdict(self.choices.augment),
                 "reasons": self.choices.reasons,
             },
@@ -69,7 +69,7 @@ class Prepared:
                 "fingerprint": self.data.fingerprint(),
             },
             "noise": self.noise,
-            "machine": {"device": str(self.accelerator.device), "threads": torch.get_num_threads()},
+            "machine": {"device": str(self.accelerator.device)},
             "versions": {"python": platform.python_version()} | {name: version(name) for name in VERSIONED},
         }
 
@@ -90,6 +90,7 @@ def prepare(config: TrainConfig) -> Prepared:
     accelerator = _accelerator(config, optimisation)
     data, noise = load_data(config, spec)
     choices = choose_for(data, config, optimisation, on_gpu=accelerator.device.type != "cpu")
+    torch.set_num_threads(choices.threads)
     build_net(choices.net, data.shape, len(data.class_names), rng=generator(0, "check"))
     return Prepared(config, entry, options, optimisation, data, choices, accelerator, run, noise)
 
@@ -256,7 +257,6 @@ def _write_model(prepared: Prepared, learners: list[Learner], normalise: Normali
 def _accelerator(config: TrainConfig, optimisation: Optimisation) -> Accelerator:
     if config.threads is not None and config.threads < 1:
         raise InputError(f"--threads must be at least 1, not {config.threads}")
-    torch.set_num_threads(config.threads or len(os.sched_getaffinity(0)))
     present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if config.device != "auto" and not present.get(config.device, False):
         names = ", ".join(name for name, there in present.items() if there)

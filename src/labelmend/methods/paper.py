@@ -14,8 +14,10 @@ from .recipe import Recipe
 from .registry import method
 from .suspicion import Suspicion
 
-PUBLISHED = {"plain": (120, (30, 80, 110)), "mixup": (300, (100, 250))}
-"""Epochs and learning-rate drops of the two training schedules (Appendix B)."""
+PUBLISHED = {"plain": (120, (30, 80, 110), 30), "mixup": (300, (100, 250), 105)}
+"""Epochs, learning-rate drops and warm-up of the two training schedules (Appendix B)."""
+GUIDED_FOR = 5
+"""Epochs of dynamic mixup before its bootstrapping: 106 to 110."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class Plan:
     def __init__(self, options: PaperOptions, epochs: int, schedule: str) -> None:
         self.options = options
         self.details: Details = DETAILS[options.details]
-        published, drops = PUBLISHED[schedule if options.schedule == "auto" else options.schedule]
+        published, drops, warm_up = PUBLISHED[schedule if options.schedule == "auto" else options.schedule]
+        self.corrects_from = warm_up + 1
         self.timeline = Timeline(published, drops, epochs)
         mixture = MIXTURES[options.noise_model](iterations=options.em_iterations)
         model = NoiseModel(mixture, self.details.scaling, table=self.details.posterior_table)
@@ -82,13 +85,13 @@ def _static(options: PaperOptions, epochs: int, guess: Guess, share: float) -> M
     plan = Plan(options, epochs, "plain")
     fixed = Fixed(share if options.fixed_share is None else options.fixed_share)
     corrected = Recipe("static bootstrapping", targets=plan.corrected(guess, fixed))
-    return plan.phases((1, Recipe("warm-up")), (31, corrected))
+    return plan.phases((1, Recipe("warm-up")), (plan.corrects_from, corrected))
 
 
 def _dynamic(options: PaperOptions, epochs: int, guess: Guess) -> Method:
     plan = Plan(options, epochs, "plain")
     corrected = Recipe("dynamic bootstrapping", targets=plan.corrected(guess))
-    return plan.phases((1, Recipe("warm-up")), (31, corrected))
+    return plan.phases((1, Recipe("warm-up")), (plan.corrects_from, corrected))
 
 
 def _mixup_dynamic(options: PaperOptions, epochs: int, guess: Guess) -> Method:
@@ -100,7 +103,7 @@ def _mixup_dynamic(options: PaperOptions, epochs: int, guess: Guess) -> Method:
         mixing=plan.mixup,
         penalty=UniformPrior(options.eta),
     )
-    return plan.phases((1, warm_up), (106, corrected))
+    return plan.phases((1, warm_up), (plan.corrects_from, corrected))
 
 
 def _dynamic_mixup_dynamic(options: PaperOptions, plan: Plan, guess: Guess) -> Method:
@@ -112,7 +115,8 @@ def _dynamic_mixup_dynamic(options: PaperOptions, plan: Plan, guess: Guess) -> M
         mixing=plan.dynamic_mixup(bootstrapping=True),
         penalty=UniformPrior(options.eta),
     )
-    return plan.phases((1, warm_up), (106, guided), (111, corrected))
+    begin = plan.corrects_from
+    return plan.phases((1, warm_up), (begin, guided), (begin + GUIDED_FOR, corrected))
 
 
 @method("ce", "plain cross-entropy, which memorises wrong labels (Eq. 1)")
@@ -174,6 +178,7 @@ def md_dyr_h(options: PaperOptions, epochs: int) -> Method:
 def md_dyr_sh(options: PaperOptions, epochs: int) -> Method:
     """Dynamic mixup and dynamic bootstrapping whose guesses cool from temperature 1."""
     plan = Plan(options, epochs, "mixup")
-    coldest = plan.timeline.after(plan.details.coldest_epoch)
-    temperature = linear((plan.timeline.start(111), 1.0), (coldest, options.coldest))
+    first = plan.timeline.start(plan.corrects_from + GUIDED_FOR)
+    coldest = round(plan.details.coldest_epoch * epochs / PUBLISHED["mixup"][0])
+    temperature = linear((first, 1.0), (max(first, coldest), options.coldest))
     return _dynamic_mixup_dynamic(options, plan, Tempered(temperature))

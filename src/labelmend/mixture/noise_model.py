@@ -11,6 +11,7 @@ from .base import Mixture
 
 FEWEST = 10
 FEWEST_OF_A_COMPONENT = 2.0
+COINCIDE = 1e-6
 HISTOGRAM_FROM = 20_000
 BINS = 4096
 CHUNK = 1 << 20
@@ -139,7 +140,7 @@ class NoiseModel(nn.Module):
         if least < FEWEST_OF_A_COMPONENT:
             return "a single hump: one component of the mixture holds fewer than two samples"
         clean, noisy = self.mixture.means_
-        if noisy - clean <= 1e-9:
+        if noisy - clean <= COINCIDE:
             return "a single hump: both components have the same mean"
         return None
 
