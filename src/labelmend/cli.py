@@ -22,7 +22,20 @@ app = typer.Typer(
 out = Console()
 err = Console(stderr=True)
 
-Source = Annotated[str, typer.Argument(help="'digits' (embedded real images), or an .npz file with arrays x and y.")]
+Source = Annotated[
+    str,
+    typer.Argument(
+        help="A folder with one subfolder a class; a .csv, .tsv or .parquet with an image column or feature columns "
+        "and a label column; an .npz with arrays x and y; or one of digits, mnist, fashion-mnist, cifar10, cifar100, "
+        "tiny-imagenet, clothing1m."
+    ),
+]
+Root = Annotated[str | None, typer.Option(help="Folder of a named data set's files.")]
+Size = Annotated[int | None, typer.Option(help="Bring images to this many pixels square.")]
+ImageColumn = Annotated[str | None, typer.Option(help="Column of image paths or bytes in a table.")]
+LabelColumn = Annotated[str | None, typer.Option(help="Column of labels in a table.")]
+IdColumn = Annotated[str | None, typer.Option(help="Column of ids in a table.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without unusable samples.")]
 Run = Annotated[Path, typer.Argument(help="A run directory that 'labelmend train' made.")]
 
 
@@ -40,7 +53,23 @@ def train(
             "symmetric-excl:R from the other classes."
         ),
     ] = None,
-    test: Annotated[str | None, typer.Option(help="An .npz file to evaluate on.")] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="Take the labels from FILE or FILE:KEY (.npz or .csv), such as CIFAR-10N's.")
+    ] = None,
+    test: Annotated[str | None, typer.Option(help="A source of the same kind to evaluate on.")] = None,
+    root: Root = None,
+    image_column: ImageColumn = None,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
+    size: Size = None,
+    skip_bad: SkipBad = False,
+    memory: Annotated[
+        float, typer.Option(help="GiB of decoded images to hold in memory; larger sets are streamed from disk.")
+    ] = TrainConfig.memory,
+    workers: Annotated[int, typer.Option(help="Processes that decode streamed images.")] = TrainConfig.workers,
+    init: Annotated[
+        str | None, typer.Option(help="Start from these weights (.safetensors); layers of another shape stay new.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(help="Train on this many samples, drawn at random.")] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = TrainConfig.seed,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = TrainConfig.device,
@@ -67,7 +96,17 @@ def train(
         net=net,
         epochs=epochs,
         noise=noise,
+        labels=labels,
         test=test,
+        root=root,
+        image_column=image_column,
+        label_column=label_column,
+        id_column=id_column,
+        size=size,
+        skip_bad=skip_bad,
+        memory=memory,
+        workers=workers,
+        init=init,
         limit=limit,
         seed=seed,
         device=device,
@@ -101,21 +140,60 @@ def predict(
     run: Run,
     source: Source,
     out_file: Annotated[Path | None, typer.Option("--out", help="CSV file; by default the screen.")] = None,
+    root: Root = None,
+    image_column: ImageColumn = None,
+    id_column: IdColumn = None,
+    skip_bad: SkipBad = False,
 ) -> None:
-    """Predict classes with the model of a run."""
-    from .data.sources import open_inputs
+    """Predict classes with the model of a run; the source needs no labels.
+
+    Try: labelmend predict runs/digits digits --out predictions.csv
+    """
+    from .data.sources import Columns, SourceOptions, open_inputs
     from .engine.run_dir import RunDirectory, write_atomic
     from .labels.table import predictions_csv
     from .predict import load_model
 
-    model = load_model(RunDirectory.existing(run))
-    inputs, ids = open_inputs(source)
-    table = predictions_csv(ids, model.class_names, model.probabilities(inputs))
+    options = SourceOptions(root=root, columns=Columns(image_column, None, id_column), skip_bad=skip_bad)
+    with err.status("predicting"):
+        model = load_model(RunDirectory.existing(run))
+        inputs, ids = open_inputs(source, model.shape, options)
+        table = predictions_csv(ids, model.class_names, model.probabilities(inputs))
     if out_file is None:
         sys.stdout.buffer.write(table)
         return
     write_atomic(out_file, table)
     out.print(f"{len(ids):,} predictions in {out_file}", highlight=False)
+
+
+@app.command()
+def noise(
+    source: Source,
+    kind: Annotated[str, typer.Option("--noise", help="Kind and rate, such as symmetric:0.4; see 'train --help'.")],
+    out_file: Annotated[Path, typer.Option("--out", help="The .npz label file to write.")],
+    seed: Annotated[int, typer.Option(help="Same seed, same noise.")] = TrainConfig.seed,
+    root: Root = None,
+    image_column: ImageColumn = None,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
+    skip_bad: SkipBad = False,
+) -> None:
+    """Make a noisy label file that others can train on: 'labelmend train SOURCE --labels FILE'.
+
+    Try: labelmend noise digits --noise symmetric:0.4 --out noisy.npz
+    """
+    from .core import generator
+    from .data import SourceOptions, inject, open_source
+    from .data.label_file import write_label_file
+    from .data.noise import NoiseSpec, wrong_rate
+    from .data.sources import Columns
+
+    spec = NoiseSpec.parse(kind)
+    options = SourceOptions(None, root, Columns(image_column, label_column, id_column), skip_bad=skip_bad)
+    with out.status("reading"):
+        data = inject(open_source(source, options)[0], spec, generator(seed, "noise"))
+    write_label_file(out_file, data, spec=spec, seed=seed)
+    out.print(f"{out_file}: {len(data):,} labels, nominal {spec.rate:.1%}, really wrong {wrong_rate(data.labels):.1%}")
 
 
 @app.command()

@@ -14,7 +14,17 @@ class TrainConfig:
     net: str | None = None
     epochs: int | None = None
     noise: str | None = None
+    labels: str | None = None
     test: str | None = None
+    root: str | None = None
+    image_column: str | None = None
+    label_column: str | None = None
+    id_column: str | None = None
+    size: int | None = None
+    skip_bad: bool = False
+    memory: float = 2.0
+    workers: int = 2
+    init: str | None = None
     limit: int | None = None
     seed: int = 0
     device: str = "auto"

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
@@ -18,6 +19,7 @@ from .methods import Entry
 from .settings import describe
 from .train import Prepared, prepare, train
 
+NOTES_SHOWN = 5
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
@@ -66,8 +68,8 @@ def run_with_progress(
     config: TrainConfig, console: Console, *, stop_signal: Callable[[], int | None], quiet: bool = False
 ) -> RunDirectory:
     """Prepare and train with a progress bar; says what was chosen and why."""
-    with console.status("preparing"):
-        prepared = prepare(config)
+    with console.status("preparing") as status:
+        prepared = prepare(config, advance=_counter(status))
     if not quiet:
         show_choices(prepared, console)
     with progress_bar(console) as progress:
@@ -76,6 +78,18 @@ def run_with_progress(
     for warning in warnings:
         console.print(f"warning: {warning}", style="yellow", highlight=False, markup=False)
     return run
+
+
+def _counter(status: Status) -> Callable[[int], None]:
+    checked = 0
+
+    def advance(done: int) -> None:
+        nonlocal checked
+        checked += done
+        if checked % 500 == 0:
+            status.update(f"reading and checking images: {checked:,}")
+
+    return advance
 
 
 def show_choices(prepared: Prepared, console: Console) -> None:
@@ -87,7 +101,14 @@ def show_choices(prepared: Prepared, console: Console) -> None:
         f"{data.name}: {len(data):,} samples of {'x'.join(map(str, data.shape))}, {len(data.class_names)} classes",
     )
     if noise is not None:
-        grid.add_row("noise", f"{noise['kind']}, nominal {noise['nominal']:.1%}, really wrong {noise['real']:.1%}")
+        nominal = "" if noise["nominal"] is None else f"nominal {noise['nominal']:.1%}, "
+        grid.add_row("noise", f"{noise['kind']}, {nominal}really wrong {noise['real']:.1%}")
+    if prepared.preflight.skipped:
+        grid.add_row("skipped", f"{prepared.preflight.skipped:,} unusable samples, listed in preflight.json")
+    for note in prepared.preflight.notes[:NOTES_SHOWN]:
+        grid.add_row("note", str(note))
+    if len(prepared.preflight.notes) > NOTES_SHOWN:
+        grid.add_row("note", f"and {len(prepared.preflight.notes) - NOTES_SHOWN:,} more in preflight.json")
     grid.add_row("net", f"{chosen.net} ({chosen.reasons['net']})")
     grid.add_row("epochs", f"{chosen.epochs} ({chosen.reasons['epochs']})")
     grid.add_row("batch", f"{chosen.batch_size} ({chosen.reasons['batch_size']})")

@@ -1,6 +1,7 @@
 """One robust training run, from a configuration to a finished run directory."""
 
 import platform
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -16,15 +17,19 @@ from torch import Tensor
 from .choices import Choices, choose_for
 from .config import Optimisation, TrainConfig
 from .core import Learner, Ledger, NoiseEstimate, Task, generator
-from .data import Dataset, inject, open_source
+from .data import Dataset, inject
 from .data.feed import MemoryFeed, Normaliser
-from .data.noise import NoiseSpec, wrong_rate
+from .data.label_file import read_labels
+from .data.noise import NoiseSpec, nominal_rate, wrong_rate
+from .data.preflight import Preflight, PreflightError
+from .data.sources import Columns, SourceOptions, open_source
+from .data.stream import StreamedImages, StreamFeed
 from .engine.run_dir import RunDirectory, to_json, write_atomic
 from .engine.trainer import InterruptedRunError, NotFiniteError, Observer, Trainer
 from .errors import InputError
 from .labels.table import LabelTable, suggest
 from .methods import Entry, find
-from .nets import build_net
+from .nets import build_net, start_from
 from .report.build import build_report
 from .settings import check_keys, parse
 
@@ -40,6 +45,7 @@ class Prepared:
     options: Any
     optimisation: Optimisation
     data: Dataset
+    preflight: Preflight
     choices: Choices
     accelerator: Accelerator
     run: RunDirectory
@@ -69,12 +75,13 @@ class Prepared:
                 "fingerprint": self.data.fingerprint(),
             },
             "noise": self.noise,
+            "preflight": {"skipped": self.preflight.skipped, "notes": len(self.preflight.notes)},
             "machine": {"device": str(self.accelerator.device)},
             "versions": {"python": platform.python_version()} | {name: version(name) for name in VERSIONED},
         }
 
 
-def prepare(config: TrainConfig) -> Prepared:
+def prepare(config: TrainConfig, *, advance: Callable[[int], None] = lambda done: None) -> Prepared:
     """Check everything that can be checked before the first epoch; raises InputError and leaves nothing behind."""
     entry = find(config.method)
     check_keys(config.settings, entry.options, Optimisation)
@@ -88,22 +95,37 @@ def prepare(config: TrainConfig) -> Prepared:
     run = RunDirectory(Path(config.out))
     _check_place(run, config)
     accelerator = _accelerator(config, optimisation)
-    data, noise = load_data(config, spec)
+    data, preflight = _open_data(config, advance)
+    data, noise = _spoil(data, config, spec)
     choices = choose_for(data, config, optimisation, on_gpu=accelerator.device.type != "cpu")
     torch.set_num_threads(choices.threads)
     build_net(choices.net, data.shape, len(data.class_names), rng=generator(0, "check"))
-    return Prepared(config, entry, options, optimisation, data, choices, accelerator, run, noise)
+    return Prepared(config, entry, options, optimisation, data, preflight, choices, accelerator, run, noise)
 
 
-def load_data(config: TrainConfig, spec: NoiseSpec | None) -> tuple[Dataset, dict[str, Any] | None]:
-    """The data set of a run, with the wrong labels that were asked for and what they came to."""
-    data = open_source(config.source, test=config.test)
+def _open_data(config: TrainConfig, advance: Callable[[int], None]) -> tuple[Dataset, Preflight]:
+    columns = Columns(config.image_column, config.label_column, config.id_column)
+    options = SourceOptions(config.test, config.root, columns, config.size, config.skip_bad, config.memory)
+    try:
+        return open_source(config.source, options, advance=advance)
+    except PreflightError as error:
+        listed = Path(f"{config.out}.preflight.json")
+        listed.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(listed, to_json(error.preflight.to_dict()))
+        raise InputError(f"{error}\n  all of them are listed in {listed}") from None
+
+
+def _spoil(data: Dataset, config: TrainConfig, spec: NoiseSpec | None) -> tuple[Dataset, dict[str, Any] | None]:
+    """Other labels, fewer samples and wrong labels, in this order, as far as they were asked for."""
+    if config.labels is not None:
+        data = read_labels(config.labels, data)
     if config.limit is not None and config.limit < len(data):
         data = data.head(config.limit, generator(config.seed, "limit"))
-    if spec is None:
-        return data, None
-    data = inject(data, spec, generator(config.seed, "noise"))
-    return data, {"kind": spec.kind, "nominal": spec.rate, "real": wrong_rate(data.labels)}
+    if spec is not None:
+        data = inject(data, spec, generator(config.seed, "noise"))
+        return data, {"kind": spec.kind, "nominal": nominal_rate(data, spec), "real": wrong_rate(data.labels)}
+    real = wrong_rate(data.labels)
+    return data, None if real is None else {"kind": f"labels {config.labels}", "nominal": None, "real": real}
 
 
 def train(
@@ -117,7 +139,8 @@ def train(
         run.update(status="running")
     else:
         run.create(description)
-    normalise = Normaliser.of(data.inputs)
+    write_atomic(run.preflight, to_json(prepared.preflight.to_dict()))
+    normalise = Normaliser.of(data.inputs) if isinstance(data.inputs, Tensor) else data.inputs.normaliser()
     trainer = _trainer(prepared, normalise, observer or Observer(), stop_signal)
     warnings = trainer.resume()
     try:
@@ -173,21 +196,12 @@ def _floats(tensor: Tensor) -> NDArray[np.float64]:
 
 
 def _trainer(prepared: Prepared, normalise: Normaliser, observer: Observer, stop_signal: Any) -> Trainer:
-    data, choices, device = prepared.data, prepared.choices, prepared.accelerator.device
+    data, choices = prepared.data, prepared.choices
     seed = prepared.config.seed
-    feed = MemoryFeed(
-        data.inputs,
-        data.labels.observed,
-        normalise=normalise,
-        batch_size=choices.batch_size,
-        augment=choices.augment,
-        device=device,
-    )
+    feed = _feed(prepared, data.inputs, data.labels.observed, normalise, training=True)
     test = None
     if data.test is not None:
-        test = MemoryFeed(
-            data.test.inputs, data.test.labels, normalise=normalise, batch_size=choices.batch_size, device=device
-        )
+        test = _feed(prepared, data.test.inputs, data.test.labels, normalise, training=False)
     method = prepared.entry.build(prepared.options, choices.epochs)
     truth = data.labels.truth
     return Trainer(
@@ -204,6 +218,25 @@ def _trainer(prepared: Prepared, normalise: Normaliser, observer: Observer, stop
     )
 
 
+def _feed(
+    prepared: Prepared, inputs: Tensor | StreamedImages, labels: Tensor, normalise: Normaliser, *, training: bool
+) -> MemoryFeed | StreamFeed:
+    choices, device = prepared.choices, prepared.accelerator.device
+    augment = choices.augment if training else None
+    size = choices.batch_size
+    if isinstance(inputs, Tensor):
+        return MemoryFeed(inputs, labels, normalise=normalise, batch_size=size, augment=augment, device=device)
+    return StreamFeed(
+        inputs,
+        labels,
+        normalise=normalise,
+        batch_size=size,
+        augment=augment is not None,
+        workers=prepared.config.workers,
+        device=device,
+    )
+
+
 def _learner(prepared: Prepared, number: int) -> Learner:
     data, optimisation, accelerator = prepared.data, prepared.optimisation, prepared.accelerator
     network = build_net(
@@ -213,6 +246,8 @@ def _learner(prepared: Prepared, number: int) -> Learner:
         rng=generator(prepared.config.seed, "network", number),
         norm_at=_norm_at(prepared.options),
     )
+    if prepared.config.init is not None:
+        start_from(network, Path(prepared.config.init))
     network = network.to(accelerator.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimiser = torch.optim.SGD(
         network.parameters(),
@@ -286,7 +321,7 @@ def _check_same(before: dict[str, Any], now: dict[str, Any]) -> None:
     for key in ("options", "optimisation", "chosen", "data"):
         if before.get(key) != now[key]:
             raise InputError(f"the run was made with another {key}; resume it with the options it was started with")
-    for key in ("method", "seed", "noise"):
+    for key in ("method", "seed", "noise", "labels"):
         if before["config"].get(key) != now["config"][key]:
             raise InputError(
                 f"the run was made with --{key} {before['config'].get(key)}, not {now['config'][key]}; "

@@ -1,9 +1,10 @@
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from labelmend.core import generator
 from labelmend.errors import InputError
-from labelmend.nets import NETS, build_net
+from labelmend.nets import NETS, build_net, start_from
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -31,7 +32,7 @@ def test_initialisation_follows_the_generator_and_leaves_the_global_one_alone():
 
 @pytest.mark.parametrize("name", NETS)
 def test_scores_are_a_linear_function_of_the_features(name):
-    shape = (6,) if name == "mlp" else (1, 16, 16)
+    shape = (6,) if name == "mlp" else (1, 32, 32)
     net = build_net(name, shape, 5, rng=generator(0, "n")).eval()
     x = torch.randn(3, *shape, generator=generator(0, "x"))
     with torch.no_grad():
@@ -41,3 +42,26 @@ def test_scores_are_a_linear_function_of_the_features(name):
 def test_images_that_are_too_small_are_refused_with_the_remedy():
     with pytest.raises(InputError, match="use convnet"):
         build_net("preact-resnet18", (1, 8, 8), 10, rng=generator(0, "n"))
+
+
+def test_the_imagenet_network_has_the_published_number_of_weights():
+    net = build_net("resnet50", (3, 64, 64), 1000, rng=generator(0, "n"))
+    assert sum(p.numel() for p in net.parameters()) == 25_557_032
+
+
+def test_given_weights_are_taken_where_they_fit_and_the_head_stays_new(tmp_path):
+    donor = build_net("slim-resnet", (3, 16, 16), 7, rng=generator(0, "n"))
+    save_file(donor.state_dict(), tmp_path / "donor.safetensors")
+    net = build_net("slim-resnet", (3, 16, 16), 5, rng=generator(1, "n"))
+    assert start_from(net, tmp_path / "donor.safetensors") == ["head.weight", "head.bias"]
+    assert torch.equal(net.stem.weight, donor.stem.weight)
+
+
+def test_weights_of_another_network_or_a_damaged_file_are_refused(tmp_path):
+    net = build_net("mlp", (3,), 2, rng=generator(0, "n"))
+    save_file({"foreign": torch.zeros(1)}, tmp_path / "foreign.safetensors")
+    (tmp_path / "damaged.safetensors").write_bytes(b"\xff" * 64)
+    with pytest.raises(InputError, match="no weights that fit"):
+        start_from(net, tmp_path / "foreign.safetensors")
+    with pytest.raises(InputError, match="cannot be read"):
+        start_from(net, tmp_path / "damaged.safetensors")

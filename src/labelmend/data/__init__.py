@@ -2,6 +2,6 @@
 
 from .dataset import Dataset, NoisyLabels, Split
 from .noise import inject
-from .sources import open_source
+from .sources import SourceOptions, open_source
 
-__all__ = ["Dataset", "NoisyLabels", "Split", "inject", "open_source"]
+__all__ = ["Dataset", "NoisyLabels", "SourceOptions", "Split", "inject", "open_source"]

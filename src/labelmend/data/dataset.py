@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
+from .stream import StreamedImages
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class NoisyLabels:
 class Split:
     """Samples held back for evaluation."""
 
-    inputs: Tensor
+    inputs: Tensor | StreamedImages
     labels: Tensor
 
 
@@ -30,11 +31,11 @@ class Split:
 class Dataset:
     """Training samples and, where there is one, a test split.
 
-    Inputs are images, uint8 [N, channels, height, width], or features, float32 [N, columns].
+    Inputs are images, uint8 [N, channels, height, width] or streamed from disk, or features, float32 [N, columns].
     """
 
     name: str
-    inputs: Tensor
+    inputs: Tensor | StreamedImages
     labels: NoisyLabels
     class_names: Sequence[str]
     ids: Sequence[str]
@@ -43,7 +44,8 @@ class Dataset:
 
     def __post_init__(self) -> None:
         if len(self.class_names) < 2:
-            raise InputError(f"{self.name} has a single class ({self.class_names[0]}); at least two are needed")
+            only = f"a single class ({self.class_names[0]})" if self.class_names else "no samples"
+            raise InputError(f"{self.name} has {only}; at least two classes are needed")
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -51,12 +53,12 @@ class Dataset:
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of one sample."""
-        return tuple(self.inputs.shape[1:])
+        return self.inputs.shape if isinstance(self.inputs, StreamedImages) else tuple(self.inputs.shape[1:])
 
     @property
     def is_images(self) -> bool:
         """Whether samples are images rather than feature rows."""
-        return self.inputs.dim() == 4
+        return len(self.shape) == 3
 
     def head(self, limit: int, rng: torch.Generator) -> "Dataset":
         """A random `limit` samples, in their order in the data set; the test split stays whole."""
@@ -64,12 +66,18 @@ class Dataset:
         truth = self.labels.truth
         labels = NoisyLabels(self.labels.observed[kept], None if truth is None else truth[kept])
         ids = [self.ids[i] for i in kept.tolist()]
-        return replace(self, inputs=self.inputs[kept], labels=labels, ids=ids)
+        inputs = self.inputs[kept] if isinstance(self.inputs, Tensor) else self.inputs.take(kept.tolist())
+        return replace(self, inputs=inputs, labels=labels, ids=ids)
 
     def fingerprint(self) -> str:
-        """SHA-256 over inputs and observed labels: which data a run was trained on."""
+        """SHA-256 over inputs (ids, where they are streamed) and observed labels: which data a run was trained on."""
         digest = hashlib.sha256()
-        for tensor in (self.inputs, self.labels.observed):
+        tensors = [self.labels.observed]
+        if isinstance(self.inputs, Tensor):
+            tensors.insert(0, self.inputs)
+        else:
+            digest.update("\0".join(self.ids).encode(errors="surrogateescape"))
+        for tensor in tensors:
             digest.update(repr((tuple(tensor.shape), tensor.dtype)).encode())
             digest.update(tensor.contiguous().numpy().data)
         return digest.hexdigest()

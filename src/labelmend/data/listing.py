@@ -9,11 +9,11 @@ ImageRef = Path | bytes
 
 @dataclass(frozen=True)
 class Listing:
-    """One entry a sample: where its image is, its label as text, its id, and how to name it in a message."""
+    """One entry a sample: where its image is, its label as it was given, its id, and how to name it in a message."""
 
     name: str
     images: Sequence[ImageRef]
-    labels: Sequence[str]
+    labels: Sequence[object]
     ids: Sequence[str]
     places: Sequence[str]
     class_names: Sequence[str] | None = None

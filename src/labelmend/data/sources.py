@@ -1,147 +1,253 @@
-"""Sources by name or path: the embedded digits and `.npz` archives."""
+"""Sources by name or path: whatever the user has, as one data set that has been checked."""
 
-from collections.abc import Mapping
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from ..core import generator
 from ..errors import InputError, choose
+from .arrays import as_inputs, digits, from_arrays, read_npz
 from .dataset import Dataset, NoisyLabels, Split
+from .decode import Examined, cache_place, cached_images, decode_all, examine, keep_in_cache
+from .folder import list_folder, open_folder
+from .listing import Listing
+from .named import NAMED
+from .preflight import Preflight, PreflightError, Problem, check_classes, check_ids, clean_label
+from .stream import StreamedImages
+from .tables import SUFFIXES, Columns, FeatureTable, open_table
 
-Arrays = Mapping[str, NDArray[np.generic]]
-DIGITS_TEST_SHARE = 0.2
-
-
-def digits() -> Dataset:
-    """scikit-learn's 1,797 handwritten digits of 8x8 pixels; a fixed fifth is the test split."""
-    from sklearn.datasets import load_digits
-
-    loaded = load_digits()
-    inputs = torch.from_numpy((loaded.images * (255 / 16)).round().astype(np.uint8))[:, None]
-    labels = torch.from_numpy(loaded.target.astype(np.int64))
-    order = torch.randperm(len(labels), generator=generator(0, "digits test split"))
-    held = round(DIGITS_TEST_SHARE * len(labels))
-    test, train = order[:held].sort().values, order[held:].sort().values
-    return Dataset(
-        name="digits",
-        inputs=inputs[train],
-        labels=NoisyLabels(labels[train]),
-        class_names=[str(digit) for digit in range(10)],
-        ids=[str(i) for i in train.tolist()],
-        test=Split(inputs[test], labels[test]),
-        flips=False,
-    )
+Advance = Callable[[int], None]
+Opened = Dataset | FeatureTable | Listing | tuple[Listing, Listing | None]
 
 
-NAMED = {"digits": digits}
+@dataclass(frozen=True)
+class SourceOptions:
+    """How a source is read."""
+
+    test: str | None = None
+    root: str | None = None
+    columns: Columns = field(default_factory=Columns)
+    size: int | None = None
+    skip_bad: bool = False
+    memory: float = 2.0
 
 
-def open_source(source: str, *, test: str | None = None) -> Dataset:
-    """The data set that a SOURCE argument means; `test` names an archive to evaluate on."""
+AS_IT_IS = SourceOptions()
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Samples that are fit for use: inputs, class names of each, ids and places."""
+
+    inputs: Tensor | StreamedImages
+    labels: Sequence[str]
+    ids: Sequence[str]
+    places: Sequence[str]
+
+
+def open_source(
+    source: str, options: SourceOptions = AS_IT_IS, *, advance: Advance = lambda done: None
+) -> tuple[Dataset, Preflight]:
+    """The data set that a SOURCE argument means, and what the preflight found in it."""
+    if options.size is not None and not 4 <= options.size <= 1024:
+        raise InputError(f"--size must be between 4 and 1024 pixels, not {options.size}")
+    opened = _open(source, options)
+    held = None if options.test is None else _open(options.test, replace(options, test=None))
+    if isinstance(opened, Dataset):
+        return _with_split(opened, held), Preflight(checked=len(opened))
+    train, own = opened if isinstance(opened, tuple) else (opened, None)
+    test: Opened | None = own if held is None else held[0] if isinstance(held, tuple) else held
+    return _assemble(train, test, options, advance)
+
+
+def open_inputs(
+    source: str, shape: Sequence[int], options: SourceOptions = AS_IT_IS, *, advance: Advance = lambda done: None
+) -> tuple[Tensor, list[str]]:
+    """Samples of a source, images brought to this shape, and their ids, for prediction: labels are not needed."""
     path = Path(source)
     if path.suffix == ".npz":
-        held = None if test is None else read_npz(Path(test))
-        return from_arrays(path.name, read_npz(path), held)
-    if path.exists() and source not in NAMED:
-        raise InputError(f"{source} is not a source that can be read; give one of {', '.join(NAMED)} or an .npz file")
-    if test is not None:
-        raise InputError(f"--test {test} goes with an .npz source; {source} has a test split of its own")
-    return choose("source", source, NAMED)()
+        x = read_npz(path, needed=("x",))["x"]
+        return as_inputs(source, x, x), [str(i) for i in range(len(x))]
+    opened: Opened
+    opened = open_table(path, options.columns, labelled=False) if path.suffix in SUFFIXES else _open(source, options)
+    listing = opened[0] if isinstance(opened, tuple) else opened
+    if isinstance(listing, Dataset) and isinstance(listing.inputs, Tensor):
+        return listing.inputs, list(listing.ids)
+    if isinstance(listing, FeatureTable):
+        return torch.from_numpy(listing.features), list(listing.ids)
+    if len(shape) != 3 or not isinstance(listing, Listing):
+        raise InputError(f"{source} holds images, but the model takes rows of {shape[0]} features")
+    found = examine(listing, advance)
+    if found.problems and not options.skip_bad:
+        raise PreflightError(source, Preflight(len(listing), found.problems))
+    return decode_all(listing, found.frames, found.shape(None, tuple(shape))), [listing.ids[i] for i in found.frames]
 
 
-def open_inputs(source: str) -> tuple[Tensor, list[str]]:
-    """Samples of a source and their ids, for prediction: labels are not needed."""
-    if Path(source).suffix != ".npz":
-        data = open_source(source)
-        return data.inputs, list(data.ids)
-    x = read_npz(Path(source), needed=("x",))["x"]
-    return _inputs(source, x, x), [str(i) for i in range(len(x))]
+def _open(source: str, options: SourceOptions) -> Opened:
+    path = Path(source)
+    root = None if options.root is None else Path(options.root)
+    named = {"digits": lambda _: digits(), **NAMED}
+    if source in named:
+        return named[source](root)
+    if path.suffix == ".npz":
+        return from_arrays(path.name, read_npz(path))
+    if path.suffix in SUFFIXES:
+        return open_table(path, options.columns)
+    if path.is_dir():
+        return open_folder(path)
+    if path.exists():
+        raise InputError(f"{source} is not a folder and not one of .npz, {', '.join(SUFFIXES)}")
+    return choose("source", source, named)(root)
 
 
-def read_npz(path: Path, *, needed: tuple[str, ...] = ("x", "y")) -> Arrays:
-    """Arrays of an archive with at least those needed; nothing in it is unpickled."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files if name in ("x", "y", "x_test", "y_test")}
-            present = archive.files
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}") from None
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path} cannot be read as an .npz archive of plain arrays: {error}") from None
-    except Exception as error:  # a damaged zip raises zipfile and zlib errors of its own
-        raise InputError(f"{path} is a damaged archive: {error}") from None
-    for name in needed:
-        if name not in arrays:
-            raise InputError(f"{path} has no array {name!r}; it holds {', '.join(map(repr, present)) or 'nothing'}")
-    return arrays
+def _with_split(data: Dataset, held: Opened | None) -> Dataset:
+    if held is None:
+        return data
+    if not isinstance(held, Dataset):
+        raise InputError(f"--test must be of the same kind as {data.name}: arrays")
+    if held.shape != data.shape:
+        shapes = f"{held.shape} do not match training samples of shape {data.shape}"
+        raise InputError(f"test samples of shape {shapes}")
+    names = [held.class_names[label] for label in held.labels.observed.tolist()]
+    return replace(data, test=Split(held.inputs, _encode(names, data.class_names, "the test labels hold")))
 
 
-def from_arrays(name: str, arrays: Arrays, test: Arrays | None = None) -> Dataset:
-    """A data set of arrays `x` and `y`, evaluated on `test` or on `x_test` and `y_test` where given."""
-    if test is None and "x_test" in arrays and "y_test" in arrays:
-        test = {"x": arrays["x_test"], "y": arrays["y_test"]}
-    inputs = _inputs(name, arrays["x"], arrays["y"])
-    values, labels = np.unique(_label_column(name, arrays["y"]), return_inverse=True)
+def _assemble(
+    train: Listing | FeatureTable, test: Opened | None, options: SourceOptions, advance: Advance
+) -> tuple[Dataset, Preflight]:
+    preflight = Preflight()
+    checked = _check(train, options, preflight, advance, None)
+    class_names = _class_names(train, checked.labels)
     split = None
-    if test is not None:
-        split = _split(name, test, values, inputs)
-    return Dataset(
-        name=name,
-        inputs=inputs,
-        labels=NoisyLabels(torch.from_numpy(labels.astype(np.int64))),
-        class_names=[str(value) for value in values],
-        ids=[str(i) for i in range(len(inputs))],
-        test=split,
-        flips=inputs.dim() == 4 and inputs.shape[1] == 3,
-    )
+    if isinstance(test, Listing | FeatureTable):
+        if isinstance(test, Listing) != isinstance(train, Listing):
+            raise InputError(f"--test {options.test} and {train.name} must both hold images, or both features")
+        shape = checked.inputs.shape if isinstance(checked.inputs, StreamedImages) else tuple(checked.inputs.shape[1:])
+        held = _check(test, options, preflight, advance, shape)
+        split = Split(held.inputs, _encode(held.labels, class_names, f"{test.name} has the label"))
+    elif test is not None:
+        raise InputError(f"--test {options.test} must be of the same kind as {train.name}")
+    if preflight.problems and not options.skip_bad:
+        raise PreflightError(train.name, preflight)
+    preflight.notes += check_classes(checked.labels)
+    if isinstance(train, Listing) and isinstance(checked.inputs, Tensor):
+        preflight.notes += _conflicts(checked, checked.inputs)
+    observed = _encode(checked.labels, class_names, "the labels hold")
+    data = Dataset(train.name, checked.inputs, NoisyLabels(observed), class_names, list(checked.ids), split)
+    return replace(data, flips=data.shape[0] == 3), preflight
 
 
-def _split(name: str, test: Arrays, values: NDArray[np.generic], inputs: Tensor) -> Split:
-    held = _inputs(name, test["x"], test["y"])
-    if held.shape[1:] != inputs.shape[1:] or held.dtype != inputs.dtype:
-        raise InputError(
-            f"test samples of shape {tuple(held.shape[1:])} do not match training samples of "
-            f"shape {tuple(inputs.shape[1:])}"
-        )
-    column = _label_column(name, test["y"])
-    unknown = np.setdiff1d(column, values)
-    if len(unknown):
-        raise InputError(f"the test labels hold {unknown[0]!r}, which no training sample has")
-    return Split(held, torch.from_numpy(np.searchsorted(values, column).astype(np.int64)))
+def _check(
+    source: Listing | FeatureTable,
+    options: SourceOptions,
+    preflight: Preflight,
+    advance: Advance,
+    like: tuple[int, ...] | None,
+) -> Checked:
+    """Usable samples of one split; what is not usable goes to the preflight."""
+    labels, unusable = _labels(source)
+    repeated = check_ids(source.ids, source.places)
+    found, place = None, None
+    images = None
+    if isinstance(source, Listing):
+        place = cache_place(source, options.size, like)
+        images = cached_images(place, options.memory * 2**30)
+        if images is None:
+            found = examine(source, advance)
+            unusable += found.problems
+    else:
+        unusable += _holes(source)
+    keep = _usable(source, unusable, repeated)
+    preflight.checked += len(source.labels)
+    preflight.problems += unusable + repeated
+    preflight.skipped += len(source.labels) - len(keep)
+    inputs: Tensor | StreamedImages
+    if isinstance(source, FeatureTable):
+        inputs = torch.from_numpy(source.features[keep])
+    elif images is not None:
+        inputs = images[keep]
+    else:
+        inputs = _decoded(source, keep, found, options, like)
+        if isinstance(inputs, Tensor) and len(keep) == len(source) and place is not None:
+            keep_in_cache(place, inputs)
+    pick = [labels[i] for i in keep], [source.ids[i] for i in keep], [source.places[i] for i in keep]
+    return Checked(inputs, *pick)
 
 
-def _inputs(name: str, x: NDArray[np.generic], y: NDArray[np.generic]) -> Tensor:
-    if len(np.atleast_1d(x)) != len(np.atleast_1d(y)):
-        raise InputError(f"{name} has {len(x)} samples in x but {len(y)} labels in y")
-    if x.ndim == 2 and x.dtype.kind in "fiub":
-        features = torch.from_numpy(x.astype(np.float32))
-        if not features.isfinite().all():
-            row = int((~features.isfinite()).any(dim=1).nonzero()[0])
-            raise InputError(f"{name} has a missing or infinite feature in row {row} of x; fill or drop it first")
-        return features
-    if x.ndim in (3, 4) and x.dtype == np.uint8:
-        images = x[..., None] if x.ndim == 3 else x
-        if images.shape[-1] in (1, 3):
-            images = np.moveaxis(images, -1, 1)
-        if images.shape[1] in (1, 3):
-            return torch.from_numpy(np.ascontiguousarray(images))
-    raise InputError(
-        f"{name} has x of shape {x.shape} and type {x.dtype}; images are uint8 [N, height, width], [N, height, width, "
-        "channels] or [N, channels, height, width] with 1 or 3 channels, features are numbers [N, columns]"
-    )
+def _decoded(
+    source: Listing, keep: list[int], found: Examined | None, options: SourceOptions, like: tuple[int, ...] | None
+) -> Tensor | StreamedImages:
+    """Images in memory, or streamed where they would take more of it than they may."""
+    if found is None or not keep:
+        return torch.zeros(0, 1, 4, 4, dtype=torch.uint8)
+    shape = found.shape(options.size, like)
+    if len(keep) * math.prod(shape) > options.memory * 2**30:
+        return StreamedImages(source, shape).take(keep)
+    return decode_all(source, keep, shape)
 
 
-def _label_column(name: str, y: NDArray[np.generic]) -> NDArray[np.generic]:
-    if y.ndim != 1 or y.dtype.kind not in "iufbSU":
-        raise InputError(f"{name} has y of shape {y.shape} and type {y.dtype}; labels are one number or text a sample")
-    if y.dtype.kind == "f":
-        bad = np.flatnonzero(~np.isfinite(y.astype(np.float64)))
-        if len(bad):
-            raise InputError(f"{name} has {len(bad)} labels that are NaN or infinite, the first in row {bad[0]}")
-        if (y == np.floor(y.astype(np.float64))).all():
-            return y.astype(np.int64)
-    return y
+def _labels(source: Listing | FeatureTable) -> tuple[list[str], list[Problem]]:
+    names, problems = [], []
+    for place, value in zip(source.places, source.labels, strict=True):
+        try:
+            names.append(clean_label(value))
+        except ValueError as error:
+            names.append("")
+            problems.append(Problem(place, str(error)))
+    return names, problems
+
+
+def _holes(source: FeatureTable) -> list[Problem]:
+    rows = np.flatnonzero(~np.isfinite(source.features).all(axis=1)).tolist()
+    return [Problem(source.places[i], "a missing or infinite feature") for i in rows]
+
+
+def _usable(source: Listing | FeatureTable, unusable: list[Problem], repeated: list[Problem]) -> list[int]:
+    """Rows without a problem; of those that share an id, the first."""
+    bad, twice = {p.place for p in unusable}, {p.place for p in repeated}
+    keep, seen = [], set()
+    for i, (place, id) in enumerate(zip(source.places, source.ids, strict=True)):
+        if place in bad or (place in twice and id in seen):
+            continue
+        keep.append(i)
+        seen.add(id)
+    return keep
+
+
+def _class_names(train: Listing | FeatureTable, labels: Sequence[str]) -> list[str]:
+    """Classes in their declared order, else sorted, numbers by value."""
+    declared = train.class_names if isinstance(train, Listing) else None
+    if declared is not None and set(labels) <= {clean_label(name) for name in declared}:
+        return [clean_label(name) for name in declared]
+    numbers = all(name.lstrip("-").isascii() and name.lstrip("-").isdigit() for name in labels)
+    return sorted(set(labels), key=lambda name: (int(name) if numbers else 0, name))
+
+
+def _encode(labels: Sequence[str], class_names: Sequence[str], where: str) -> Tensor:
+    code = {name: i for i, name in enumerate(class_names)}
+    unknown = next((name for name in labels if name not in code), None)
+    if unknown is not None:
+        raise InputError(f"{where} {unknown!r}, which no training sample has")
+    return torch.tensor([code[name] for name in labels], dtype=torch.long)
+
+
+def _conflicts(checked: Checked, images: Tensor) -> list[Problem]:
+    """Exact duplicates whose labels differ: label noise in plain sight."""
+    groups: dict[bytes, list[int]] = {}
+    for i, image in enumerate(images.numpy()):
+        groups.setdefault(hashlib.sha256(image.tobytes()).digest(), []).append(i)
+    found = []
+    for members in groups.values():
+        names = sorted({checked.labels[i] for i in members})
+        if len(names) > 1:
+            places = ", ".join(checked.places[i] for i in members)
+            found.append(Problem(places, f"the same image with the labels {' and '.join(names)}"))
+    return found
+
+
+__all__ = ["Columns", "SourceOptions", "list_folder", "open_inputs", "open_source"]

@@ -35,6 +35,7 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.run_json = path / "run.json"
+        self.preflight = path / "preflight.json"
         self.epochs_jsonl = path / "epochs.jsonl"
         self.labels_csv = path / "labels.csv"
         self.labels_parquet = path / "labels.parquet"

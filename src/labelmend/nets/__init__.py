@@ -3,12 +3,16 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import nn
 
 from ..errors import InputError, choose
 from .preact_resnet import NormAt, PreActResNet
+from .resnet import ResNet
 from .small import MLP, ConvNet
 
 
@@ -30,6 +34,9 @@ def _resnet(blocks: Sequence[int], widths: Sequence[int]) -> Callable[[Sequence[
 
 NETS = {
     "preact-resnet18": Net("the paper's network, 11 million weights", 16, _resnet([2] * 4, [64, 128, 256, 512])),
+    "resnet50": Net(
+        "the usual ImageNet network", 32, lambda shape, classes, _: ResNet(shape[0], classes, [3, 4, 6, 3])
+    ),
     "slim-resnet": Net("the same in slim, for CPUs", 8, _resnet([1] * 3, [16, 32, 64])),
     "convnet": Net("three convolutions, for small images", 4, lambda shape, classes, _: ConvNet(shape[0], classes)),
     "mlp": Net("two hidden layers, for feature tables", 0, lambda shape, classes, _: MLP(math.prod(shape), classes)),
@@ -57,4 +64,20 @@ def build_net(
         return net.build(shape, classes, norm_at)
 
 
-__all__ = ["MLP", "NETS", "ConvNet", "Net", "PreActResNet", "build_net"]
+def start_from(network: nn.Module, path: Path) -> list[str]:
+    """Load weights by name where name and shape agree; gives the names that stay as initialised, such as the head."""
+    try:
+        weights = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"--init {path} cannot be read as safetensors: {error}") from None
+    own = network.state_dict()
+    fitting = {name: value for name, value in weights.items() if name in own and own[name].shape == value.shape}
+    if not fitting:
+        raise InputError(
+            f"--init {path} has no weights that fit the network; its first is {next(iter(weights), 'none')}"
+        )
+    network.load_state_dict(fitting, strict=False)
+    return [name for name in own if name not in fitting]
+
+
+__all__ = ["MLP", "NETS", "ConvNet", "Net", "PreActResNet", "build_net", "start_from"]

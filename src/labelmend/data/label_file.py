@@ -1,0 +1,182 @@
+"""Labels that live in a file of their own: noise written down once, or labels that people gave."""
+
+import csv
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .dataset import Dataset, NoisyLabels
+from .noise import FILE_LIMIT, NoiseSpec, nominal_rate, sized, wrong_rate
+
+Columns = Mapping[str, NDArray[np.generic]]
+SUFFIXES = (".npz", ".csv", ".pt")
+NOT_LABELS = ("ids", "class_names", "meta")
+
+
+def write_label_file(path: Path, data: Dataset, *, spec: NoiseSpec | None, seed: int) -> None:
+    """Write the labels, the truth where known, and how they were made, to an .npz file without pickles."""
+    if path.suffix != ".npz":
+        raise InputError(f"{path} does not end in .npz, as a label file must")
+    columns: dict[str, Any] = {
+        "label": data.labels.observed.numpy().astype(np.int64),
+        "ids": np.array(list(data.ids), dtype=np.str_),
+        "class_names": np.array(list(data.class_names), dtype=np.str_),
+    }
+    if data.labels.truth is not None:
+        columns["clean_label"] = data.labels.truth.numpy().astype(np.int64)
+    meta = {
+        "sha256": _digest(columns),
+        "seed": seed,
+        "noise": None if spec is None else str(spec),
+        "nominal_rate": None if spec is None else nominal_rate(data, spec),
+        "real_rate": wrong_rate(data.labels),
+        "samples": len(data),
+    }
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with temporary.open("wb") as stream:
+            np.savez(stream, **columns, meta=np.array(json.dumps(meta)))
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error}") from None
+
+
+def read_labels(text: str, data: Dataset) -> Dataset:
+    """The data set with the labels of `FILE` or `FILE:KEY`, and with the truth if the file holds a `clean_label`."""
+    file, key = _split_key(text)
+    columns = _read_csv(file) if file.endswith(".csv") else _read_npz(file)
+    if "meta" in columns:
+        _check_unchanged(file, columns)
+    if not key and "label" not in columns:
+        keys = [name for name in columns if name not in NOT_LABELS]
+        raise InputError(f"{file} has no column 'label'; name one of {', '.join(keys) or 'none'} as {file}:KEY")
+    key = key or "label"
+    if key not in columns or key in NOT_LABELS:
+        raise InputError(f"{file} has no labels {key!r}; it holds {', '.join(columns)}")
+    order = _order(file, columns.get("ids"), data)
+    observed = _classes(f"{file}:{key}", columns[key], columns.get("class_names"), data)
+    if len(observed) != len(data):
+        raise InputError(f"{file}:{key} has {len(observed)} labels but {data.name} has {len(data)} samples")
+    truth = None
+    if "clean_label" in columns and columns["clean_label"].shape == observed.shape:
+        truth = _classes(f"{file}:clean_label", columns["clean_label"], columns.get("class_names"), data)[order]
+    labels = NoisyLabels(torch.from_numpy(observed[order]), None if truth is None else torch.from_numpy(truth))
+    return replace(data, labels=labels)
+
+
+def _split_key(text: str) -> tuple[str, str]:
+    file, key = text, ""
+    if Path(text).suffix not in SUFFIXES:
+        file, _, key = text.rpartition(":")
+    if Path(file).suffix not in SUFFIXES:
+        raise InputError(f"labels cannot be read from {text!r}; give an .npz or .csv file, or FILE:KEY")
+    if file.endswith(".pt"):
+        code = f"import numpy, torch as t; numpy.savez('labels.npz', **t.load('{file}', weights_only=False))"
+        raise InputError(f'{file} may hold code and is not opened; if you trust it, convert it with python -c "{code}"')
+    return file, key
+
+
+def _read_npz(file: str) -> Columns:
+    path = sized(file)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+        if unpacked > FILE_LIMIT:
+            raise ValueError(f"it unpacks to {unpacked >> 20} MB of at most {FILE_LIMIT >> 20} MB")
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except Exception as error:  # a damaged zip raises zipfile and zlib errors of its own
+        raise InputError(
+            f"{file} cannot be read as an .npz archive of plain arrays: {str(error).partition('. ')[0]}"
+        ) from None
+
+
+def _read_csv(file: str) -> Columns:
+    try:
+        with sized(file).open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.DictReader(stream)
+            names, rows = list(reader.fieldnames or ()), list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{file} cannot be read as a .csv file: {error}") from None
+    if "id" not in names:
+        raise InputError(f"{file} has no column 'id'; its first line names the columns, as in id,label")
+    return {
+        "ids" if name == "id" else name: np.array([row[name] or "" for row in rows], dtype=np.str_)
+        for name in names
+        if name not in NOT_LABELS
+    }
+
+
+def _check_unchanged(file: str, columns: Columns) -> None:
+    try:
+        unchanged = json.loads(str(columns["meta"]))["sha256"] == _digest(columns)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        unchanged = False
+    if not unchanged:
+        raise InputError(f"the label file was changed: {file} does not match the sha256 it was written with")
+
+
+def _digest(columns: Columns) -> str:
+    """SHA-256 over ids, class names and both label columns."""
+    kept = {name: values.tolist() for name, values in columns.items() if name != "meta"}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+
+
+def _order(file: str, ids: NDArray[np.generic] | None, data: Dataset) -> NDArray[np.int64] | slice:
+    """Where each sample of the data set stands in the file."""
+    if ids is None:
+        return slice(None)
+    given = [str(name) for name in np.atleast_1d(ids).tolist()]
+    place = {name: row for row, name in enumerate(given)}
+    known = set(data.ids)
+    _refuse(file, "occur more than once", [name for row, name in enumerate(given) if place[name] != row])
+    _refuse(file, "are missing", [name for name in data.ids if name not in place])
+    _refuse(file, f"are not in {data.name}", [name for name in given if name not in known])
+    return np.array([place[name] for name in data.ids], dtype=np.int64)
+
+
+def _refuse(file: str, fault: str, ids: Sequence[str]) -> None:
+    if ids:
+        raise InputError(f"{file} has ids that {fault}: {len(ids)} of them, the first {ids[0]!r}")
+
+
+def _classes(
+    source: str, values: NDArray[np.generic], file_names: NDArray[np.generic] | None, data: Dataset
+) -> NDArray[np.int64]:
+    """Labels as positions in the data set's classes.
+
+    Text is a class name. A number is a position in the file's class names if it has them; otherwise a class name where
+    the classes are numbers, so that classes 1..10 are not shifted by one, and a position where they are not.
+    """
+    if values.ndim != 1 or values.dtype.kind not in "iufU":
+        raise InputError(
+            f"{source} has shape {values.shape} and type {values.dtype}; labels are one number or name each"
+        )
+    known = {name: i for i, name in enumerate(data.class_names)}
+    if values.dtype.kind != "U" and file_names is not None:
+        known = {str(i): known[str(name)] for i, name in enumerate(file_names.tolist()) if str(name) in known}
+    elif values.dtype.kind != "U" and not all(name.lstrip("-").isdecimal() for name in data.class_names):
+        known = {str(i): i for i in range(len(data.class_names))}
+    distinct, inverse = np.unique(values, return_inverse=True)
+    found = np.array([known.get(_text(value), -1) for value in distinct.tolist()], dtype=np.int64)[inverse]
+    wrong = np.flatnonzero(found < 0)
+    if len(wrong):
+        raise InputError(
+            f"{source} has {len(wrong)} labels that are none of the {len(data.class_names)} classes of {data.name}, "
+            f"the first {_text(values[wrong[0]].item())!r} in row {wrong[0]}"
+        )
+    return found
+
+
+def _text(value: int | float | str) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -1,0 +1,88 @@
+"""What is wrong with the data, found before the first epoch and named by path or row."""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..errors import InputError
+
+SHOWN = 20
+LONGEST_NAME = 200
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong, and where."""
+
+    place: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.what}"
+
+
+@dataclass
+class Preflight:
+    """Problems, which stop a run unless they may be skipped, and notes, which are only worth knowing."""
+
+    checked: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[Problem] = field(default_factory=list)
+    skipped: int = 0
+
+    def to_dict(self) -> dict[str, object]:
+        """As plain values, for preflight.json."""
+        return {
+            "checked": self.checked,
+            "skipped": self.skipped,
+            "problems": [{"place": p.place, "what": p.what} for p in self.problems],
+            "notes": [{"place": n.place, "what": n.what} for n in self.notes],
+        }
+
+
+class PreflightError(InputError):
+    """The data has problems; the message lists the first of them."""
+
+    def __init__(self, name: str, preflight: Preflight) -> None:
+        found = preflight.problems
+        lines = [f"{name} has {len(found):,} unusable samples; mend them or go on without them with --skip-bad"]
+        lines += [f"  {problem}" for problem in found[:SHOWN]]
+        if len(found) > SHOWN:
+            lines.append(f"  and {len(found) - SHOWN:,} more")
+        super().__init__("\n".join(lines))
+        self.preflight = preflight
+
+
+def clean_label(value: object) -> str:
+    """A label as the name of its class: text trimmed and in Unicode's composed form, whole floats as integers.
+
+    Every distinct name is a class of its own, so that `01` and `1` stay apart. Raises ValueError with the reason
+    where there is no usable name.
+    """
+    if value is None or value != value:
+        raise ValueError("no label")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    name = unicodedata.normalize("NFC", str(value)).strip()
+    if not name:
+        raise ValueError("an empty label")
+    if len(name) > LONGEST_NAME:
+        raise ValueError(f"a label of {len(name):,} characters; at most {LONGEST_NAME} are taken")
+    if any(unicodedata.category(character) in ("Cc", "Cf", "Cs") for character in name):
+        raise ValueError(f"a label with control or formatting characters: {ascii(name)[:60]}")
+    return name
+
+
+def check_ids(ids: Sequence[str], places: Sequence[str]) -> list[Problem]:
+    """Ids that more than one sample has."""
+    counts = Counter(ids)
+    pairs = zip(places, ids, strict=True)
+    return [Problem(place, f"id {id!r} is used {counts[id]} times") for place, id in pairs if counts[id] > 1]
+
+
+def check_classes(labels: Sequence[str]) -> list[Problem]:
+    """Classes with a single sample."""
+    return [Problem(f"class {name}", "has one sample") for name, count in Counter(labels).items() if count == 1]

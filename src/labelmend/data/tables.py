@@ -1,0 +1,151 @@
+"""CSV, TSV and parquet: images by path or as bytes with a label column, or numeric feature columns."""
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from ..errors import InputError, choose
+from .listing import ImageRef, Listing
+
+IMAGE_NAMES = ("image", "img", "path", "file", "filename", "file_name", "filepath", "image_path")
+LABEL_NAMES = ("label", "labels", "fine_label", "class", "target", "y", "category")
+ID_NAMES = ("id", "ids")
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+SUFFIXES = (*DELIMITERS, ".parquet")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which column is what; None is found by its name."""
+
+    image: str | None = None
+    label: str | None = None
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class FeatureTable:
+    """Rows of numbers with labels."""
+
+    name: str
+    features: np.ndarray[Any, np.dtype[np.float32]]
+    labels: Sequence[object]
+    ids: Sequence[str]
+    places: Sequence[str]
+
+
+def open_table(path: Path, columns: Columns, *, labelled: bool = True) -> "Listing | FeatureTable":
+    """What a table holds: images to decode, or features; without labels if they are not needed and not there."""
+    table = _read(path, columns)
+    if table.num_rows == 0:
+        raise InputError(f"{path} has no samples: not one row below its header")
+    names = {name: name for name in table.column_names}
+    label = _find("label", columns.label, LABEL_NAMES, names, path)
+    if label is None and labelled:
+        raise InputError(f"{path} has no label column; name it with --label-column ({', '.join(names)})")
+    image = _find("image", columns.image, IMAGE_NAMES, names, path)
+    id_column = _find("id", columns.id, ID_NAMES, names, path)
+    labels = [None] * table.num_rows if label is None else _label_values(table, label)
+    places = [f"{path.name} row {row}" for row in range(1, table.num_rows + 1)]
+    ids = [str(value) for value in table[id_column].to_pylist()] if id_column else None
+    if image is not None and _holds_images(table.schema.field(image).type):
+        images, found = _images(table[image], path.parent)
+        return Listing(path.name, images, labels, ids or found or _rows(table), places, _class_names(table, label))
+    rest = [name for name in table.column_names if name not in (label, id_column)]
+    return FeatureTable(path.name, _features(table, rest, path), labels, ids or _rows(table), places)
+
+
+def _read(path: Path, columns: Columns) -> pa.Table:
+    try:
+        if path.suffix == ".parquet":
+            return pq.read_table(path)
+        return _read_delimited(path, columns)
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} cannot be read as a table: {str(error).splitlines()[0]}") from None
+
+
+def _read_delimited(path: Path, columns: Columns) -> pa.Table:
+    delimiter = DELIMITERS[path.suffix]
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        header = next(csv.reader(file, delimiter=delimiter), [])
+    named = {columns.image, columns.label, columns.id, *LABEL_NAMES, *ID_NAMES, *IMAGE_NAMES}
+    as_text = {name: pa.string() for name in header if name in named or name.lower() in named}
+    return pyarrow.csv.read_csv(
+        path,
+        parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(column_types=as_text, strings_can_be_null=False),
+    )
+
+
+def _find(kind: str, asked: str | None, usual: Sequence[str], names: dict[str, str], path: Path) -> str | None:
+    if asked is not None:
+        return choose(f"{kind} column of {path.name}", asked, names)
+    by_lower = {name.lower(): name for name in names}
+    return next((by_lower[name] for name in usual if name in by_lower), None)
+
+
+def _holds_images(kind: pa.DataType) -> bool:
+    is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return bool(is_bytes or pa.types.is_struct(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _images(column: pa.ChunkedArray, folder: Path) -> tuple[list[ImageRef], list[str] | None]:
+    """Image references, and ids where the column has them: paths, or the paths stored beside the bytes."""
+    values = column.to_pylist()
+    if pa.types.is_struct(column.type):
+        names = [(value or {}).get("path") for value in values]
+        content = [(value or {}).get("bytes") for value in values]
+        images: list[ImageRef] = [
+            c if c is not None else folder / (n or "") for c, n in zip(content, names, strict=True)
+        ]
+        return images, [str(n) for n in names] if all(names) else None
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        texts = [value or "" for value in values]
+        return [folder / text for text in texts], texts
+    return [value or b"" for value in values], None
+
+
+def _label_values(table: pa.Table, label: str) -> list[Any]:
+    names = _class_names(table, label)
+    values: list[Any] = table[label].to_pylist()
+    if names is None:
+        return values
+    return [names[v] if isinstance(v, int) and 0 <= v < len(names) else v for v in values]
+
+
+def _class_names(table: pa.Table, label: str | None) -> list[str] | None:
+    """Names of a Hugging Face ClassLabel, where the table's metadata has them."""
+    try:
+        described = json.loads((table.schema.metadata or {})[b"huggingface"])
+        names = described["info"]["features"][label]["names"]
+    except (KeyError, ValueError, TypeError, RecursionError):
+        return None
+    return [str(name) for name in names] if isinstance(names, list) else None
+
+
+def _features(table: pa.Table, names: list[str], path: Path) -> np.ndarray[Any, np.dtype[np.float32]]:
+    if not names:
+        raise InputError(f"{path} has neither an image column nor feature columns beside the label")
+    arrays = []
+    for name in names:
+        kind = table.schema.field(name).type
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+            raise InputError(f"column {name!r} of {path} holds {kind}, not numbers; drop it or name the image column")
+        arrays.append(
+            table[name].cast(pa.float32() if not pa.types.is_boolean(kind) else pa.int8(), safe=False).to_numpy()
+        )
+    return np.stack([array.astype(np.float32) for array in arrays], axis=1)
+
+
+def _rows(table: pa.Table) -> list[str]:
+    return [str(row) for row in range(table.num_rows)]
