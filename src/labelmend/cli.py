@@ -44,13 +44,15 @@ def train(
     source: Source,
     out_dir: Annotated[Path, typer.Option("--out", help="Folder for the run; must not hold one yet.")],
     method: Annotated[str, typer.Option(help="How to train; 'labelmend methods' lists them.")] = TrainConfig.method,
-    net: Annotated[str | None, typer.Option(help="preact-resnet18, slim-resnet, convnet or mlp.")] = None,
+    net: Annotated[
+        str | None, typer.Option(help="preact-resnet18, resnet50, slim-resnet, convnet, mlp or timm:NAME.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
     noise: Annotated[
         str | None,
         typer.Option(
-            help="Make labels wrong first: symmetric:R redraws a share R from all classes, "
-            "symmetric-excl:R from the other classes."
+            help="Make labels wrong first: symmetric:R redraws a share R from all classes, symmetric-excl:R from the "
+            "other classes; asymmetric:R[:map.json], pair:R, instance:R, matrix:FILE."
         ),
     ] = None,
     labels: Annotated[
@@ -68,7 +70,8 @@ def train(
     ] = TrainConfig.memory,
     workers: Annotated[int, typer.Option(help="Processes that decode streamed images.")] = TrainConfig.workers,
     init: Annotated[
-        str | None, typer.Option(help="Start from these weights (.safetensors); layers of another shape stay new.")
+        str | None,
+        typer.Option(help="Start from these weights (.safetensors, or timm:NAME); layers of another shape stay new."),
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Train on this many samples, drawn at random.")] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = TrainConfig.seed,

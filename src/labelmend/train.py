@@ -81,8 +81,13 @@ class Prepared:
         }
 
 
-def prepare(config: TrainConfig, *, advance: Callable[[int], None] = lambda done: None) -> Prepared:
-    """Check everything that can be checked before the first epoch; raises InputError and leaves nothing behind."""
+def prepare(
+    config: TrainConfig, *, data: Dataset | None = None, advance: Callable[[int], None] = lambda done: None
+) -> Prepared:
+    """Check everything that can be checked before the first epoch; raises InputError and leaves nothing behind.
+
+    `data` is a data set made in Python (`as_dataset`), used in place of the configuration's source.
+    """
     entry = find(config.method)
     check_keys(config.settings, entry.options, Optimisation)
     options: Any = parse(entry.options, config.settings)
@@ -95,7 +100,9 @@ def prepare(config: TrainConfig, *, advance: Callable[[int], None] = lambda done
     run = RunDirectory(Path(config.out))
     _check_place(run, config)
     accelerator = _accelerator(config, optimisation)
-    data, preflight = _open_data(config, advance)
+    preflight = Preflight()
+    if data is None:
+        data, preflight = _open_data(config, advance)
     data, noise = _spoil(data, config, spec)
     choices = choose_for(data, config, optimisation, on_gpu=accelerator.device.type != "cpu")
     torch.set_num_threads(choices.threads)
@@ -247,7 +254,7 @@ def _learner(prepared: Prepared, number: int) -> Learner:
         norm_at=_norm_at(prepared.options),
     )
     if prepared.config.init is not None:
-        start_from(network, Path(prepared.config.init))
+        start_from(network, prepared.config.init)
     network = network.to(accelerator.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimiser = torch.optim.SGD(
         network.parameters(),

@@ -135,7 +135,7 @@ def test_cifar100_binary_rows_have_the_coarse_label_first(tmp_path):
     [
         ({b"data": np.zeros((ROWS, 3071), np.uint8)}, "not \\[N, 3072\\]"),
         ({b"data": np.zeros((ROWS + 1, 3072), np.uint8)}, "3 labels and data of shape"),
-        ({b"data": np.zeros((ROWS, 3072), np.int64)}, "array of type 'i8'"),
+        ({b"data": np.zeros((ROWS, 3072), np.int64)}, "array 'data' of bytes"),
         ({b"data": "text"}, "lacks an array 'data'"),
         ({b"labels": None}, "a list 'labels'"),
         ({b"labels": [0, 1, 10]}, "row 2 has the label 10 of 10 classes"),

@@ -1,6 +1,10 @@
+import sys
+from types import SimpleNamespace
+
 import pytest
 import torch
 from safetensors.torch import save_file
+from torch import nn
 
 from labelmend.core import generator
 from labelmend.errors import InputError
@@ -53,7 +57,7 @@ def test_given_weights_are_taken_where_they_fit_and_the_head_stays_new(tmp_path)
     donor = build_net("slim-resnet", (3, 16, 16), 7, rng=generator(0, "n"))
     save_file(donor.state_dict(), tmp_path / "donor.safetensors")
     net = build_net("slim-resnet", (3, 16, 16), 5, rng=generator(1, "n"))
-    assert start_from(net, tmp_path / "donor.safetensors") == ["head.weight", "head.bias"]
+    assert start_from(net, str(tmp_path / "donor.safetensors")) == ["head.weight", "head.bias"]
     assert torch.equal(net.stem.weight, donor.stem.weight)
 
 
@@ -62,6 +66,20 @@ def test_weights_of_another_network_or_a_damaged_file_are_refused(tmp_path):
     save_file({"foreign": torch.zeros(1)}, tmp_path / "foreign.safetensors")
     (tmp_path / "damaged.safetensors").write_bytes(b"\xff" * 64)
     with pytest.raises(InputError, match="no weights that fit"):
-        start_from(net, tmp_path / "foreign.safetensors")
+        start_from(net, str(tmp_path / "foreign.safetensors"))
     with pytest.raises(InputError, match="cannot be read"):
-        start_from(net, tmp_path / "damaged.safetensors")
+        start_from(net, str(tmp_path / "damaged.safetensors"))
+
+
+def test_a_timm_name_without_timm_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "timm", None)
+    with pytest.raises(InputError, match="pip install timm"):
+        build_net("timm:resnet10t", (3, 32, 32), 2, rng=generator(0, "n"))
+
+
+def test_a_timm_name_builds_timms_network(monkeypatch):
+    built = {}
+    fake = SimpleNamespace(create_model=lambda name, **options: built.update(name=name, **options) or nn.Linear(1, 1))
+    monkeypatch.setitem(sys.modules, "timm", fake)
+    build_net("timm:resnet10t", (3, 32, 32), 2, rng=generator(0, "n"))
+    assert built == {"name": "resnet10t", "in_chans": 3, "num_classes": 2}

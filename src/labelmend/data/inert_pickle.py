@@ -5,10 +5,12 @@ few global names that numpy writes are inert markers, and every other name or op
 """
 
 import math
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from pickletools import genops
-from typing import TypeVar
+from typing import Any, TypeVar
+from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,9 @@ RECONSTRUCT = ("numpy.core.multiarray _reconstruct", "numpy._core.multiarray _re
 Kind = TypeVar("Kind")
 MARKERS = frozenset({ENCODE, NDARRAY, DTYPE, *RECONSTRUCT})
 
+WHOLE_NUMBERS = ("u1", "i1", "i2", "i4", "i8", "u2", "u4", "u8")
+LARGEST = 256 << 20
+
 TEXTS = {"STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"}
 VALUES = {"INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8", *TEXTS}
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
@@ -34,28 +39,43 @@ class _Marker:
 
 
 @dataclass(frozen=True)
-class _ByteType:
-    """Stands for numpy's uint8, the only element type that is read."""
+class _Element:
+    """Stands for numpy's type of an array's elements, one of the whole numbers."""
+
+    code: str
 
 
 @dataclass(eq=False)
 class _Array:
-    value: NDArray[np.uint8] | None = None
+    value: NDArray[np.integer[Any]] | None = None
 
 
 def read_inert_pickle(path: Path) -> dict[str, object]:
-    """Entries of the dictionary pickled in a file, with text for keys and uint8 arrays for numpy's."""
+    """Entries of the dictionary pickled in a file, with text for keys and arrays of whole numbers for numpy's.
+
+    Of an archive that torch wrote, the pickle inside is read.
+    """
     try:
-        data = path.read_bytes()
+        data = _content(path)
         found = _Reader(data).read()
     except InputError as error:
         raise InputError(f"{path} is refused: {error}") from None
-    except (OSError, ValueError, LookupError, TypeError, OverflowError) as error:
+    except (OSError, ValueError, LookupError, TypeError, OverflowError, BadZipFile, zlib.error) as error:
         raise InputError(f"{path} is damaged and cannot be read as a pickled dictionary: {error}") from None
     if not isinstance(found, dict):
         raise InputError(f"{path} holds a {type(found).__name__} where a dictionary is expected")
     values = {key: value.value if isinstance(value, _Array) else value for key, value in found.items()}
     return {key.decode("latin1") if isinstance(key, bytes) else str(key): value for key, value in values.items()}
+
+
+def _content(path: Path) -> bytes:
+    if not is_zipfile(path):
+        return path.read_bytes()
+    with ZipFile(path) as archive:
+        inside = [member for member in archive.infolist() if member.filename.endswith("/data.pkl")]
+        if len(inside) != 1 or inside[0].file_size > LARGEST:
+            raise InputError("it is an archive without one data.pkl of a sensible size")
+        return archive.read(inside[0])
 
 
 class _Reader:
@@ -131,27 +151,28 @@ class _Reader:
                 if self.encoded > len(self.data):  # one long text, encoded again and again, would fill the memory
                     raise InputError("it encodes more text than it holds")
                 return text.encode("latin1")
-            case _Marker(name), ("u1" | b"u1", *_) if name == DTYPE:
-                return _ByteType()
             case _Marker(name), (str() | bytes() as code, *_) if name == DTYPE:
-                raise InputError(f"it holds an array of type {code!r:.20}, where only uint8 ('u1') is read")
+                text = code.decode("latin1") if isinstance(code, bytes) else code
+                if text not in WHOLE_NUMBERS:
+                    raise InputError(f"it holds an array of type {code!r:.20}, where only whole numbers are read")
+                return _Element(text)
             case _Marker(name), (_Marker(kind), *_) if name in RECONSTRUCT and kind == NDARRAY:
                 return _Array()
         raise InputError(f"it calls {function.name if isinstance(function, _Marker) else 'a value'} in an unknown way")
 
     def _build(self, target: object, state: tuple[object, ...]) -> None:
         match target, state:
-            case _ByteType(), _:
+            case _Element(), (_, "<" | "|" | "=" | b"<" | b"|" | b"=", *_):
                 return
-            case _Array(), (_, tuple(shape), _ByteType(), bool() | 0 | 1 as by_column, str() | bytes() as raw):
+            case _Array(), (_, tuple(shape), _Element(code), bool() | 0 | 1 as by_column, str() | bytes() as raw):
                 sizes = [size for size in shape if type(size) is int and size >= 0]
                 content = raw.encode("latin1") if isinstance(raw, str) else raw
-                if len(sizes) != len(shape) or len(shape) > 4 or math.prod(sizes) != len(content):
+                if len(sizes) != len(shape) or len(shape) > 4 or math.prod(sizes) * int(code[1]) != len(content):
                     raise InputError(f"an array in it has {len(content)} bytes, which does not fit its shape")
-                flat = np.frombuffer(content, dtype=np.uint8)
+                flat = np.frombuffer(content, dtype=f"<{code}")
                 target.value = flat.reshape(sizes, order="F" if by_column else "C")
                 return
-        raise InputError("it uses the opcode BUILD on something other than a uint8 array")
+        raise InputError("it uses the opcode BUILD on something other than an array of whole numbers")
 
 
 def _marker(name: str) -> _Marker:

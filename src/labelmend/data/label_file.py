@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from .dataset import Dataset, NoisyLabels
+from .inert_pickle import read_inert_pickle
 from .noise import FILE_LIMIT, NoiseSpec, nominal_rate, sized, wrong_rate
 
 Columns = Mapping[str, NDArray[np.generic]]
@@ -54,7 +55,7 @@ def write_label_file(path: Path, data: Dataset, *, spec: NoiseSpec | None, seed:
 def read_labels(text: str, data: Dataset) -> Dataset:
     """The data set with the labels of `FILE` or `FILE:KEY`, and with the truth if the file holds a `clean_label`."""
     file, key = _split_key(text)
-    columns = _read_csv(file) if file.endswith(".csv") else _read_npz(file)
+    columns = READERS[Path(file).suffix](file)
     if "meta" in columns:
         _check_unchanged(file, columns)
     if not key and "label" not in columns:
@@ -79,11 +80,14 @@ def _split_key(text: str) -> tuple[str, str]:
     if Path(text).suffix not in SUFFIXES:
         file, _, key = text.rpartition(":")
     if Path(file).suffix not in SUFFIXES:
-        raise InputError(f"labels cannot be read from {text!r}; give an .npz or .csv file, or FILE:KEY")
-    if file.endswith(".pt"):
-        code = f"import numpy, torch as t; numpy.savez('labels.npz', **t.load('{file}', weights_only=False))"
-        raise InputError(f'{file} may hold code and is not opened; if you trust it, convert it with python -c "{code}"')
+        raise InputError(f"labels cannot be read from {text!r}; give an .npz, .csv or .pt file, or FILE:KEY")
     return file, key
+
+
+def _read_pt(file: str) -> Columns:
+    """Arrays of a dictionary that torch saved, as CIFAR-N is published; nothing in the file is run."""
+    entries = read_inert_pickle(sized(file))
+    return {name: value for name, value in entries.items() if isinstance(value, np.ndarray)}
 
 
 def _read_npz(file: str) -> Columns:
@@ -180,3 +184,6 @@ def _classes(
 
 def _text(value: int | float | str) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+READERS = {".npz": _read_npz, ".csv": _read_csv, ".pt": _read_pt}

@@ -75,8 +75,8 @@ class _Cifar:
     def _batch(self, path: Path) -> Labelled:
         entries = read_inert_pickle(path)
         images, labels = entries.get("data"), entries.get(self.labels_key)
-        if not isinstance(images, np.ndarray) or not isinstance(labels, list):
-            raise InputError(f"{path} is damaged: it lacks an array 'data' or a list {self.labels_key!r}")
+        if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or not isinstance(labels, list):
+            raise InputError(f"{path} is damaged: it lacks an array 'data' of bytes or a list {self.labels_key!r}")
         if images.ndim != 2 or images.shape[1] != 3072 or len(images) != len(labels) or not labels:
             raise InputError(f"{path} is damaged: {len(labels)} labels and data of shape {images.shape}, not [N, 3072]")
         if not all(type(label) is int and 0 <= label <= 255 for label in labels):

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
@@ -14,6 +13,8 @@ from ..errors import InputError, choose
 from .preact_resnet import NormAt, PreActResNet
 from .resnet import ResNet
 from .small import MLP, ConvNet
+
+TIMM = "timm:"
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ def build_net(
 
     PyTorch initialises from its global generator only, so that one is lent the state and given back untouched.
     """
+    if name.startswith(TIMM):
+        return _timm(name, rng, in_chans=shape[0], num_classes=classes)
     net = choose("net", name, NETS)
     if net.smallest and len(shape) != 3:
         raise InputError(f"net {name} takes images, but the samples are feature rows of shape {tuple(shape)}; use mlp")
@@ -64,20 +67,40 @@ def build_net(
         return net.build(shape, classes, norm_at)
 
 
-def start_from(network: nn.Module, path: Path) -> list[str]:
-    """Load weights by name where name and shape agree; gives the names that stay as initialised, such as the head."""
-    try:
-        weights = load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"--init {path} cannot be read as safetensors: {error}") from None
+def start_from(network: nn.Module, source: str) -> list[str]:
+    """Load weights by name where name and shape agree; gives the names that stay as initialised, such as the head.
+
+    The source is a safetensors file, or `timm:NAME` for the pretrained weights that timm has under this name.
+    """
+    if source.startswith(TIMM):
+        weights = _timm(source, torch.Generator(), pretrained=True).state_dict()
+    else:
+        try:
+            weights = load_file(source)
+        except (OSError, SafetensorError) as error:
+            raise InputError(f"--init {source} cannot be read as safetensors: {error}") from None
     own = network.state_dict()
     fitting = {name: value for name, value in weights.items() if name in own and own[name].shape == value.shape}
     if not fitting:
         raise InputError(
-            f"--init {path} has no weights that fit the network; its first is {next(iter(weights), 'none')}"
+            f"--init {source} has no weights that fit the network; its first is {next(iter(weights), 'none')}"
         )
     network.load_state_dict(fitting, strict=False)
     return [name for name in own if name not in fitting]
+
+
+def _timm(name: str, rng: torch.Generator, **options: object) -> nn.Module:
+    try:
+        import timm
+    except (ImportError, RuntimeError) as error:  # a torchvision that does not fit torch raises RuntimeError
+        raise InputError(f"{name} needs timm, which cannot be imported here ({error}); pip install timm") from None
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.set_rng_state(rng.get_state())
+            network: nn.Module = timm.create_model(name.removeprefix(TIMM), **options)
+            return network
+    except Exception as error:  # timm raises errors of many libraries for unknown names and failed downloads
+        raise InputError(f"timm cannot build {name.removeprefix(TIMM)!r}: {str(error).splitlines()[0]}") from None
 
 
 __all__ = ["MLP", "NETS", "ConvNet", "Net", "PreActResNet", "build_net", "start_from"]
