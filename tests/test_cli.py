@@ -56,6 +56,33 @@ def test_train_then_report_then_predict(tmp_path, labelmend):
     assert len(predicted.stdout.splitlines()) == 61
 
 
+def test_bad_samples_stop_a_run_are_listed_and_can_be_skipped(tmp_path, labelmend):
+    table = tmp_path / "rows.csv"
+    lines = [f"{i},{i % 7},{'ab'[i % 2]}" for i in range(40)] + [f"{i},1," for i in range(25)]
+    table.write_text("\n".join(["f,g,label", *lines]) + "\n")
+    stopped = labelmend("train", table, "--out", tmp_path / "run", *TINY)
+    assert stopped.returncode == 2
+    assert "25 unusable samples" in stopped.stderr
+    assert "row 41: an empty label" in stopped.stderr
+    assert not (tmp_path / "run").exists()
+    assert len(json.loads((tmp_path / "run.preflight.json").read_text())["problems"]) == 25
+    went_on = labelmend("train", table, "--skip-bad", "--out", tmp_path / "run", *TINY)
+    assert went_on.returncode == 0, went_on.stderr
+    assert "25 unusable samples" in went_on.stdout
+
+
+def test_two_people_train_on_the_same_noise_by_a_label_file(tmp_path, labelmend):
+    file = tmp_path / "noisy.npz"
+    made = labelmend("noise", "digits", "--noise", "symmetric:0.8", "--out", file)
+    assert made.returncode == 0, made.stderr
+    assert "nominal 80.0%" in made.stdout
+    for name in ("one", "two"):
+        assert labelmend("train", "digits", "--labels", file, "--out", tmp_path / name, *TINY).returncode == 0
+    tables = [(tmp_path / name / "labels.csv").read_bytes() for name in ("one", "two")]
+    assert tables[0] == tables[1]
+    assert json.loads((tmp_path / "one" / "run.json").read_text())["noise"]["real"] > 0.6
+
+
 def test_methods_lists_the_ten_of_the_paper_and_their_settings(labelmend):
     listed = labelmend("methods").stdout
     for id in ("ce", "st-s", "st-h", "dy-s", "dy-h", "m", "m-dyr-s", "m-dyr-h", "md-dyr-h", "md-dyr-sh"):

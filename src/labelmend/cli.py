@@ -30,7 +30,9 @@ Source = Annotated[
         "tiny-imagenet, clothing1m."
     ),
 ]
-Root = Annotated[str | None, typer.Option(help="Folder of a named data set's files.")]
+Root = Annotated[
+    str | None, typer.Option(help="Folder of a named data set's files, or of the images that a table names.")
+]
 Size = Annotated[int | None, typer.Option(help="Bring images to this many pixels square.")]
 ImageColumn = Annotated[str | None, typer.Option(help="Column of image paths or bytes in a table.")]
 LabelColumn = Annotated[str | None, typer.Option(help="Column of labels in a table.")]

@@ -213,6 +213,17 @@ def test_paths_of_a_table_that_are_missing_are_named_by_row(tmp_path):
         open_source(str(root / "t.csv"))
 
 
+def test_paths_of_a_table_may_not_leave_its_folder_unless_root_says_so(tmp_path):
+    root = folder(tmp_path / "set")
+    (tmp_path / "tables").mkdir()
+    table = tmp_path / "tables" / "t.csv"
+    table.write_text("path,label\n../set/cat/0.png,cat\n../set/dog/0.png,dog\n")
+    with pytest.raises(PreflightError, match="leads outside"):
+        open_source(str(table))
+    table.write_text("path,label\ncat/0.png,cat\ndog/0.png,dog\n")
+    assert len(open_source(str(table), SourceOptions(root=str(root)))[0]) == 2
+
+
 def rows_csv(path, labels, header="a,b,label"):
     lines = [header, *(f"{i},{i % 3},{label}" for i, label in enumerate(labels))]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -163,7 +163,7 @@ def _look(ref: ImageRef, root: Path | None) -> tuple[Frame | None, str]:
 def _read_file(path: Path, root: Path | None) -> bytes:
     try:
         if root is not None and not path.resolve().is_relative_to(root.resolve()):
-            raise UnusableImageError("leads outside the data folder")
+            raise UnusableImageError(f"leads outside {root}; --root names another folder")
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             raise UnusableImageError("not a regular file")

@@ -74,7 +74,10 @@ def open_inputs(
         x = read_npz(path, needed=("x",))["x"]
         return as_inputs(source, x, x), [str(i) for i in range(len(x))]
     opened: Opened
-    opened = open_table(path, options.columns, labelled=False) if path.suffix in SUFFIXES else _open(source, options)
+    if path.suffix in SUFFIXES:
+        opened = open_table(path, options.columns, root=Path(options.root) if options.root else None, labelled=False)
+    else:
+        opened = _open(source, options)
     listing = opened[0] if isinstance(opened, tuple) else opened
     if isinstance(listing, Dataset) and isinstance(listing.inputs, Tensor):
         return listing.inputs, list(listing.ids)
@@ -97,7 +100,7 @@ def _open(source: str, options: SourceOptions) -> Opened:
     if path.suffix == ".npz":
         return from_arrays(path.name, read_npz(path))
     if path.suffix in SUFFIXES:
-        return open_table(path, options.columns)
+        return open_table(path, options.columns, root=root)
     if path.is_dir():
         return open_folder(path)
     if path.exists():

@@ -42,8 +42,13 @@ class FeatureTable:
     places: Sequence[str]
 
 
-def open_table(path: Path, columns: Columns, *, labelled: bool = True) -> "Listing | FeatureTable":
-    """What a table holds: images to decode, or features; without labels if they are not needed and not there."""
+def open_table(
+    path: Path, columns: Columns, *, root: Path | None = None, labelled: bool = True
+) -> "Listing | FeatureTable":
+    """What a table holds: images to decode, or features; without labels if they are not needed and not there.
+
+    Image paths are relative to the root, by default the table's folder, and may not lead out of it.
+    """
     table = _read(path, columns)
     if table.num_rows == 0:
         raise InputError(f"{path} has no samples: not one row below its header")
@@ -57,8 +62,10 @@ def open_table(path: Path, columns: Columns, *, labelled: bool = True) -> "Listi
     places = [f"{path.name} row {row}" for row in range(1, table.num_rows + 1)]
     ids = [str(value) for value in table[id_column].to_pylist()] if id_column else None
     if image is not None and _holds_images(table.schema.field(image).type):
-        images, found = _images(table[image], path.parent)
-        return Listing(path.name, images, labels, ids or found or _rows(table), places, _class_names(table, label))
+        folder = root or path.parent
+        images, found = _images(table[image], folder)
+        classes = _class_names(table, label)
+        return Listing(path.name, images, labels, ids or found or _rows(table), places, classes, folder)
     rest = [name for name in table.column_names if name not in (label, id_column)]
     return FeatureTable(path.name, _features(table, rest, path), labels, ids or _rows(table), places)
 

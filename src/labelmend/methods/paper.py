@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..core import Method
-from ..mixture import MIXTURES, Iterations, NoiseModel
+from ..mixture import Iterations, noise_model
 from ..parts.mixing import DynamicMixup, Mixup
 from ..parts.penalties import UniformPrior
 from ..parts.targets import Corrected, Fixed, Guess, Share, Tempered, hard, soft
@@ -27,7 +27,9 @@ class PaperOptions:
     details: Literal["paper", "released"] = field(
         default="paper", metadata={"help": "follow the paper's text or the authors' code where they differ"}
     )
-    noise_model: Literal["bmm", "gmm"] = field(default="bmm", metadata={"help": "beta or Gaussian mixture"})
+    noise_model: Literal["bmm", "gmm", "log-gmm"] = field(
+        default="bmm", metadata={"help": "beta or Gaussian mixture of losses, or Gaussian of their logarithms"}
+    )
     em_iterations: Iterations = field(default=10, metadata={"help": "EM iterations, or converged", "least": 1})
     refit_every: int = field(default=1, metadata={"help": "epochs between two fits of the mixture", "least": 1})
     eta: float = field(default=1.0, metadata={"help": "strength of the class-balance penalty R (Eq. 14)", "least": 0})
@@ -50,8 +52,12 @@ class Plan:
         published, drops, warm_up = PUBLISHED[schedule if options.schedule == "auto" else options.schedule]
         self.corrects_from = warm_up + 1
         self.timeline = Timeline(published, drops, epochs)
-        mixture = MIXTURES[options.noise_model](iterations=options.em_iterations)
-        model = NoiseModel(mixture, self.details.scaling, table=self.details.posterior_table)
+        model = noise_model(
+            options.noise_model,
+            iterations=options.em_iterations,
+            scaling=self.details.scaling,
+            table=self.details.posterior_table,
+        )
         self.suspicion = Suspicion(model, floor=self.details.share_floor, refit_every=options.refit_every)
         self.mixup = Mixup(options.mixup_alpha)
 

@@ -3,11 +3,21 @@
 from .base import Iterations, Mixture
 from .beta import BetaMixture
 from .gaussian import GaussianMixture
-from .noise_model import MAX_NORMALISED, PERCENTILES, NoiseModel, Scaling
+from .noise_model import LOGARITHMIC, MAX_NORMALISED, PERCENTILES, NoiseModel, Scaling
 
-MIXTURES: dict[str, type[Mixture]] = {kind.name: kind for kind in (BetaMixture, GaussianMixture)}
+MIXTURES: dict[str, type[Mixture]] = {"bmm": BetaMixture, "gmm": GaussianMixture, "log-gmm": GaussianMixture}
+
+
+def noise_model(
+    kind: str, *, iterations: Iterations = 10, scaling: Scaling = MAX_NORMALISED, table: int | None = None
+) -> NoiseModel:
+    """The noise model of this name: beta or Gaussian on scaled losses, or Gaussian on their logarithms."""
+    chosen = LOGARITHMIC if kind == "log-gmm" else scaling
+    return NoiseModel(MIXTURES[kind](iterations=iterations), chosen, table=table)
+
 
 __all__ = [
+    "LOGARITHMIC",
     "MAX_NORMALISED",
     "MIXTURES",
     "PERCENTILES",
@@ -17,4 +27,5 @@ __all__ = [
     "Mixture",
     "NoiseModel",
     "Scaling",
+    "noise_model",
 ]

@@ -31,7 +31,6 @@ class Mixture(ABC):
     without a transfer.
     """
 
-    name: ClassVar[str]
     parameter_names: ClassVar[tuple[str, str]]
 
     def __init__(self, *, iterations: Iterations = 10) -> None:

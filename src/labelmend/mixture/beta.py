@@ -14,7 +14,6 @@ OPEN = 1e-12
 class BetaMixture(Mixture):
     """Two beta components (Eqs. 3-9), which fit the skew of clean losses toward zero."""
 
-    name = "bmm"
     parameter_names = ("alpha", "beta")
 
     def match(self, mean: float, variance: float) -> Parameters:

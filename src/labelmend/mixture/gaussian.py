@@ -12,7 +12,6 @@ LEAST_VARIANCE = 1e-8
 class GaussianMixture(Mixture):
     """Two Gaussian components (Eq. 2); Appendix A finds them worse than beta components."""
 
-    name = "gmm"
     parameter_names = ("mean", "variance")
 
     def match(self, mean: float, variance: float) -> Parameters:

@@ -14,7 +14,16 @@ FEWEST_OF_A_COMPONENT = 2.0
 COINCIDE = 1e-6
 HISTOGRAM_FROM = 20_000
 BINS = 4096
+LEAST_LOSS = 1e-4
 CHUNK = 1 << 20
+
+
+def _as_they_are(losses: Tensor) -> Tensor:
+    return losses
+
+
+def _log(losses: Tensor) -> Tensor:
+    return (losses.clamp_min(0) + LEAST_LOSS).log()
 
 
 @dataclass(frozen=True)
@@ -22,18 +31,19 @@ class Scaling:
     """How losses are brought into (0, 1).
 
     `trim` is the share cut off at each end before fitting, `edge` the distance kept from 0 and 1, and the two
-    offsets are added to the lower bound and to the span.
+    offsets are added to the lower bound and to the span. `warp` is a rising function that losses go through first.
     """
 
     trim: float = 0.0
     edge: float = 1e-4
     low_offset: float = 0.0
     span_offset: float = 0.0
+    warp: Callable[[Tensor], Tensor] = _as_they_are
 
     def bounds(self, losses: Tensor) -> tuple[float, float]:
         """The least and the greatest loss that take part in the fit; without trimming, 0 and the maximum."""
         if not self.trim:
-            return 0.0, float(losses.max())
+            return float(self.warp(torch.zeros(1, dtype=losses.dtype))), float(losses.max())
         cuts = (self.trim, 1 - self.trim)
         ranks = [min(max(round(cut * (len(losses) - 1)) + 1, 1), len(losses)) for cut in cuts]
         low, high = (float(losses.kthvalue(rank).values) for rank in ranks)
@@ -45,6 +55,10 @@ MAX_NORMALISED = Scaling()
 
 PERCENTILES = Scaling(trim=0.05, edge=1e-3, low_offset=1e-5, span_offset=1e-6)
 """Released: min-max between the 5th and the 95th percentile, and only what lies between is fitted."""
+
+
+LOGARITHMIC = Scaling(warp=_log)
+"""Past the paper: logarithms of the losses, on which both groups are close to Gaussian at any stage of training."""
 
 
 class NoiseModel(nn.Module):
@@ -72,7 +86,7 @@ class NoiseModel(nn.Module):
     def fit(self, losses: Tensor) -> Self:
         """Fit the mixture to the losses of the whole training set, or say why there is none."""
         flat = losses.detach().to("cpu").flatten()
-        flat = flat if flat.dtype == torch.float64 else flat.float()
+        flat = self.scaling.warp(flat if flat.dtype == torch.float64 else flat.float())
         self.verdict = self._unfit(flat)
         if self.verdict is None:
             self._fit(flat)
@@ -83,7 +97,7 @@ class NoiseModel(nn.Module):
         """P(wrong | loss), in the shape and on the device of the losses; zero wherever the model is degenerate."""
         if self.degenerate:
             return torch.zeros_like(losses)
-        scaled = self.scale(losses)
+        scaled = self.scale(self.scaling.warp(losses))
         if self.table:
             cell = (scaled * self.table).floor().clamp(0, self.table - 1)
             edge = self.scaling.edge
@@ -91,7 +105,7 @@ class NoiseModel(nn.Module):
         return self.mixture.posterior(scaled)
 
     def scale(self, losses: Tensor) -> Tensor:
-        """Losses in [edge, 1 - edge]; what is not a number is taken as the least loss."""
+        """Warped losses in [edge, 1 - edge]; what is not a number is taken as the least loss."""
         edge = self.scaling.edge
         return ((losses - self.low) / self.span).nan_to_num(nan=0.0).clamp(edge, 1 - edge)
 

@@ -52,18 +52,18 @@ def component_densities(
     """Weighted densities of the two components over raw losses, [2, n]."""
     import torch
 
-    from ..mixture import MIXTURES
+    from ..mixture import noise_model
 
-    fitted = MIXTURES[kind]()
-    first, second = fitted.parameter_names
-    fitted.weights_ = (mixture["weight_clean"], mixture["weight_noisy"])
-    fitted.parameters_ = (
-        (mixture[f"{first}_clean"], mixture[f"{second}_clean"]),
-        (mixture[f"{first}_noisy"], mixture[f"{second}_noisy"]),
-    )
-    scaled = torch.linspace(2e-3, 1 - 2e-3, 400, dtype=torch.float64)
-    grid = mixture["low"] + mixture["span"] * scaled.numpy()
-    return grid, (fitted.density(scaled) / mixture["span"]).numpy()
+    model = noise_model(kind)
+    first, second = model.mixture.parameter_names
+    sides = ((mixture[f"{first}_{side}"], mixture[f"{second}_{side}"]) for side in ("clean", "noisy"))
+    model.mixture.weights_ = (mixture["weight_clean"], mixture["weight_noisy"])
+    model.mixture.parameters_ = (next(sides), next(sides))
+    model.low, model.span = mixture["low"], mixture["span"]
+    grid = np.linspace(2e-3, 1, 600) * largest
+    scaled = model.scale(model.scaling.warp(torch.from_numpy(grid)))
+    stretch = np.gradient(scaled.numpy(), grid)
+    return grid, model.mixture.density(scaled).numpy() * stretch
 
 
 def _figure(width: float, height: float) -> tuple["Figure", Any]:
