@@ -53,6 +53,10 @@ class Feed(Protocol):
 
     def __len__(self) -> int: ...
 
+    @property
+    def steps(self) -> int:
+        """Batches in an epoch."""
+
     def shuffled(self, rng: torch.Generator, *, views: int = 1) -> Iterator[Batch]:
         """One epoch of augmented training batches in random order."""
 

@@ -123,6 +123,8 @@ def show_summary(run: RunDirectory, console: Console) -> None:
     grid = Table.grid(padding=(0, 2))
     if summary["last_accuracy"] is not None:
         grid.add_row("accuracy", f"last {summary['last_accuracy']:.3f}, best {summary['best_accuracy']:.3f}")
+    if summary["degenerate"]:
+        grid.add_row("verdict", f"no evidence of wrong labels: {summary['degenerate']}")
     grid.add_row(
         "suspects",
         f"{summary['suspects']:,} of {described['data']['samples']:,} labels look wrong; "

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .choices import Choices, choose_for
 from .config import Optimisation, TrainConfig
-from .core import Learner, Ledger, NoiseEstimate, Task, generator
+from .core import Learner, Ledger, Task, generator
 from .data import Dataset, inject
 from .data.feed import MemoryFeed, Normaliser
 from .data.label_file import read_labels
@@ -24,9 +24,11 @@ from .data.noise import NoiseSpec, nominal_rate, wrong_rate
 from .data.preflight import Preflight, PreflightError
 from .data.sources import Columns, SourceOptions, open_source
 from .data.stream import StreamedImages, StreamFeed
+from .engine.evaluation import detection_auc
 from .engine.run_dir import RunDirectory, to_json, write_atomic
 from .engine.trainer import InterruptedRunError, NotFiniteError, Observer, Trainer
 from .errors import InputError
+from .labels.judge import Judgement, judge
 from .labels.table import LabelTable, suggest
 from .methods import Entry, find
 from .nets import build_net, start_from
@@ -158,8 +160,8 @@ def train(
     except NotFiniteError as error:
         run.update(status="failed", error=str(error))
         raise
-    estimate = trainer.method.estimate()
-    table = label_table(data, trainer.ledgers, estimate)
+    judgement = judge(trainer.ledgers, epochs=prepared.choices.epochs)
+    table = label_table(data, trainer.ledgers, judgement)
     write_atomic(run.labels_csv, table.to_csv())
     write_atomic(run.labels_parquet, table.to_parquet())
     _write_model(prepared, trainer.learners, normalise)
@@ -167,8 +169,10 @@ def train(
     summary = {
         "best_accuracy": max(accuracies, default=None),
         "last_accuracy": accuracies[-1] if accuracies else None,
-        "noise_rate": None if estimate is None else estimate.rate,
-        "auc": run.epochs()[-1]["auc"],
+        "noise_rate": judgement.rate,
+        "auc": None if trainer.wrong is None else detection_auc(judgement.probability, trainer.wrong),
+        "mixture": judgement.mixture,
+        "degenerate": judgement.verdict,
         "suspects": len(table.suspects()),
         "seconds": round(sum(r["seconds"] for r in run.epochs()), 1),
     }
@@ -178,11 +182,11 @@ def train(
     return run, warnings
 
 
-def label_table(data: Dataset, ledgers: list[Ledger], estimate: NoiseEstimate | None) -> LabelTable:
-    """What the last tracking pass and the noise model say of each sample."""
+def label_table(data: Dataset, ledgers: list[Ledger], judgement: Judgement) -> LabelTable:
+    """What the judgement and the last tracking pass say of each sample."""
     ledger = ledgers[0]
     given = data.labels.observed
-    probability = torch.zeros(len(data)) if estimate is None else estimate.probability.cpu()
+    probability = judgement.probability
     suggested, confidence = suggest(
         given.numpy(), _floats(probability), ledger.predictions.cpu().numpy(), _floats(ledger.confidences)
     )

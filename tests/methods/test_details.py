@@ -260,6 +260,8 @@ def test_a_step_runs_the_passes_of_its_preset_and_no_more(details, name):
 class RecordingFeed:
     """A feed that remembers whether each sweep was asked to augment."""
 
+    steps = 1
+
     def __init__(self):
         self.augmented = []
         self.batch = Batch(torch.linspace(-1, 1, 96).view(24, 4), torch.arange(24) % CLASSES, torch.arange(24))

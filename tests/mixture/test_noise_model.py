@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelmend.mixture import MAX_NORMALISED, MIXTURES, PERCENTILES, BetaMixture, NoiseModel
+from labelmend.mixture import noise_model as named_model
 from labelmend.mixture.noise_model import HISTOGRAM_FROM
 
 SCALINGS = {"max": (MAX_NORMALISED, None), "percentiles": (PERCENTILES, None), "table": (PERCENTILES, 100)}
@@ -248,3 +249,26 @@ def test_components_that_converged_onto_each_other_are_called_degenerate():
     losses = torch.from_numpy(np.where(noisy, rng.beta(8, 3, 50_000), rng.beta(2, 10, 50_000)) * 5)
     model = NoiseModel(BetaMixture(iterations="converged")).fit(losses)
     assert model.degenerate or (model.posterior(losses) > 0.5).double().mean() < 0.6
+
+
+def test_on_logarithms_the_rate_is_right_where_clean_losses_have_a_long_tail():
+    rng = np.random.default_rng(0)
+    noisy = rng.random(20_000) < 0.45
+    losses = torch.from_numpy(np.where(noisy, rng.lognormal(1.4, 0.35, 20_000), rng.lognormal(-2.2, 0.9, 20_000)))
+    rates = {}
+    for kind in ("bmm", "log-gmm"):
+        rates[kind] = float(named_model(kind).fit(losses).posterior(losses).mean())
+    assert rates["log-gmm"] == pytest.approx(noisy.mean(), abs=0.01)
+    assert abs(rates["bmm"] - noisy.mean()) > 0.05
+
+
+@pytest.mark.parametrize("kind", ["bmm", "gmm", "log-gmm"])
+def test_every_noise_model_rises_with_the_loss_and_survives_what_is_not_a_number(kind):
+    rng = np.random.default_rng(1)
+    losses = torch.from_numpy(np.concatenate([rng.gamma(1, 0.1, 500), rng.normal(4, 1, 300).clip(0)]))
+    model = named_model(kind).fit(losses)
+    assert not model.degenerate
+    posterior = model.posterior(torch.linspace(0, 9, 2000, dtype=torch.float64))
+    assert (posterior.diff() >= -1e-12).all()
+    odd = model.posterior(torch.tensor([float("nan"), float("inf"), -1.0, 0.0]))
+    assert odd.isfinite().all()

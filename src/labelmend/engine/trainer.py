@@ -98,7 +98,7 @@ class Trainer:
         for learner in self.learners:
             learner.network.train()
             learner.set_rate(self.method.rate(epoch))
-        self.observer.stage(epoch, self.method.phase(epoch), getattr(self.feed, "steps", 0))
+        self.observer.stage(epoch, self.method.phase(epoch), self.feed.steps)
         for batch in self.method.batches(self.feed, epoch, rng):
             loss = self.method.step(self.learners, batch, epoch, rng) * len(batch)
             total, samples = loss if total is None else total + loss, samples + len(batch)

@@ -37,6 +37,7 @@ class Mixture(ABC):
         self.iterations = iterations
         self.weights_: Parameters = (1.0, 0.0)
         self.means_: Parameters = (0.25, 0.75)
+        self.variances_: Parameters = (0.1, 0.1)
         self.parameters_: tuple[Parameters, Parameters] = ((1.0, 1.0), (1.0, 1.0))
 
     @abstractmethod
@@ -67,7 +68,8 @@ class Mixture(ABC):
             total, mean, variance = moments(points, shares * copies)
             low, high = (total / total.sum()).tolist()
             self.weights_, self.means_ = (low, high), (mean[0].item(), mean[1].item())
-            first, second = (self.match(*pair) for pair in zip(self.means_, variance.tolist(), strict=True))
+            self.variances_ = (variance[0].item(), variance[1].item())
+            first, second = (self.match(*pair) for pair in zip(self.means_, self.variances_, strict=True))
             self.parameters_ = (first, second)
             noisy = torch.sigmoid(self.log_odds(points))
             after = (*self.weights_, *first, *second)
@@ -110,6 +112,7 @@ class Mixture(ABC):
     def _swap(self) -> None:
         self.weights_ = self.weights_[::-1]
         self.means_ = self.means_[::-1]
+        self.variances_ = self.variances_[::-1]
         self.parameters_ = self.parameters_[::-1]
 
 

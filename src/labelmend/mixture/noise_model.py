@@ -1,5 +1,6 @@
 """From raw losses to P(wrong | loss): scaling, the mixture, and an honest verdict when there is none."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
@@ -31,7 +32,8 @@ class Scaling:
     """How losses are brought into (0, 1).
 
     `trim` is the share cut off at each end before fitting, `edge` the distance kept from 0 and 1, and the two
-    offsets are added to the lower bound and to the span. `warp` is a rising function that losses go through first.
+    offsets are added to the lower bound and to the span. `warp` is a rising function that losses go through first, and
+    `least_gap` how far apart, in standard deviations, the two means must be to count as two humps.
     """
 
     trim: float = 0.0
@@ -39,11 +41,12 @@ class Scaling:
     low_offset: float = 0.0
     span_offset: float = 0.0
     warp: Callable[[Tensor], Tensor] = _as_they_are
+    least_gap: float = 0.0
 
     def bounds(self, losses: Tensor) -> tuple[float, float]:
         """The least and the greatest loss that take part in the fit; without trimming, 0 and the maximum."""
         if not self.trim:
-            return float(self.warp(torch.zeros(1, dtype=losses.dtype))), float(losses.max())
+            return 0.0, float(losses.max())
         cuts = (self.trim, 1 - self.trim)
         ranks = [min(max(round(cut * (len(losses) - 1)) + 1, 1), len(losses)) for cut in cuts]
         low, high = (float(losses.kthvalue(rank).values) for rank in ranks)
@@ -57,8 +60,12 @@ PERCENTILES = Scaling(trim=0.05, edge=1e-3, low_offset=1e-5, span_offset=1e-6)
 """Released: min-max between the 5th and the 95th percentile, and only what lies between is fitted."""
 
 
-LOGARITHMIC = Scaling(warp=_log)
-"""Past the paper: logarithms of the losses, on which both groups are close to Gaussian at any stage of training."""
+LOGARITHMIC = Scaling(trim=1e-12, warp=_log, least_gap=1.5)
+"""Past the paper: logarithms of the losses, on which both groups are close to Gaussian at any stage of training.
+
+Logarithms of losses from one group are often not quite Gaussian, and two components would share them: so the means must
+be 1.5 mean standard deviations apart, or it is one hump.
+"""
 
 
 class NoiseModel(nn.Module):
@@ -156,6 +163,9 @@ class NoiseModel(nn.Module):
         clean, noisy = self.mixture.means_
         if noisy - clean <= COINCIDE:
             return "a single hump: both components have the same mean"
+        apart = (noisy - clean) / math.sqrt(sum(self.mixture.variances_) / 2 + 1e-12)
+        if apart < self.scaling.least_gap:
+            return f"a single hump: the means are {apart:.1f} standard deviations apart, not {self.scaling.least_gap}"
         return None
 
 

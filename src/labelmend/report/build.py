@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 
 from ..engine.run_dir import RunDirectory, write_atomic
 from ..errors import InputError
+from ..labels.judge import KIND
 from . import figures
 
 SHOWN = 50
@@ -26,26 +27,25 @@ def build_report(run: RunDirectory) -> None:
     losses = table["loss"].to_numpy()
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(files(__package__).joinpath("template.html").read_text())
-    kind = described["options"].get("noise_model", "bmm")
-    histogram = figures.loss_histogram(losses, epochs[-1]["mixture"], kind)
+    histogram = figures.loss_histogram(losses, described["summary"]["mixture"], KIND)
     page = template.render(
         run=described,
         name=run.path.name,
         summary=described["summary"],
-        verdict=verdict(described, epochs[-1]),
+        verdict=verdict(described),
         suspects=_suspects(table.to_pydict()),
         histogram=Markup(histogram),
         curves=Markup(figures.curves(epochs)),
-        degenerate=epochs[-1]["degenerate"],
+        degenerate=described["summary"]["degenerate"],
     )
     write_atomic(run.report, page.encode())
 
 
-def verdict(described: dict[str, Any], last: dict[str, Any]) -> str:
+def verdict(described: dict[str, Any]) -> str:
     """What the run found, in one sentence."""
     summary, samples = described["summary"], described["data"]["samples"]
-    if last["degenerate"]:
-        return f"The losses of the {samples:,} samples show no two groups, so no label is called wrong."
+    if summary["degenerate"]:
+        return f"No evidence of wrong labels: the losses of the {samples:,} samples form one group."
     share = summary["suspects"] / samples
     return (
         f"{summary['suspects']:,} of {samples:,} labels ({share:.1%}) look wrong; "
