@@ -130,7 +130,7 @@ def demo(
     out_dir: Annotated[Path, typer.Option("--out", help="Folder for the two runs; replaced if it is a demo's.")] = Path(
         "labelmend-demo"
     ),
-    epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 40,
+    epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 30,
     seed: Annotated[int, typer.Option(help="Same seed, same story.")] = TrainConfig.seed,
     threads: Annotated[int | None, typer.Option(help="CPU threads; chosen from the network.")] = None,
 ) -> None:
