@@ -154,7 +154,8 @@ def predict(
 
     Try: labelmend predict runs/digits digits --out predictions.csv
     """
-    from .data.sources import Columns, SourceOptions, open_inputs
+    from .data.sources import SourceOptions, open_inputs
+    from .data.tables import Columns
     from .engine.run_dir import RunDirectory, write_atomic
     from .labels.table import predictions_csv
     from .predict import load_model
@@ -191,7 +192,7 @@ def noise(
     from .data import SourceOptions, inject, open_source
     from .data.label_file import write_label_file
     from .data.noise import NoiseSpec, wrong_rate
-    from .data.sources import Columns
+    from .data.tables import Columns
 
     spec = NoiseSpec.parse(kind)
     options = SourceOptions(None, root, Columns(image_column, label_column, id_column), skip_bad=skip_bad)

@@ -22,8 +22,9 @@ from .data.feed import MemoryFeed, Normaliser
 from .data.label_file import read_labels
 from .data.noise import NoiseSpec, nominal_rate, wrong_rate
 from .data.preflight import Preflight, PreflightError
-from .data.sources import Columns, SourceOptions, open_source
+from .data.sources import SourceOptions, open_source
 from .data.stream import StreamedImages, StreamFeed
+from .data.tables import Columns
 from .engine.evaluation import detection_auc
 from .engine.run_dir import RunDirectory, to_json, write_atomic
 from .engine.trainer import InterruptedRunError, NotFiniteError, Observer, Trainer

@@ -78,16 +78,16 @@ def probe(content: bytes) -> Frame:
     return Frame(image.width, image.height, image.mode in GREY_MODES)
 
 
-def choose_side(frames: Iterable[Frame], asked: int | None) -> tuple[tuple[int, int], str]:
-    """The one size (height, width) for all images, and why."""
+def choose_side(frames: Iterable[Frame], asked: int | None) -> tuple[int, int]:
+    """The one size (height, width) for all images: as asked, the one they have, or the median shorter side."""
     if asked is not None:
-        return (asked, asked), "as asked"
+        return asked, asked
     sizes = Counter((frame.height, frame.width) for frame in frames)
     if len(sizes) == 1:
-        return next(iter(sizes)), "all images have this size"
+        return next(iter(sizes))
     shorter = sorted(min(size) for size, count in sizes.items() for _ in range(count))
     side = min(shorter[len(shorter) // 2], DEFAULT_SIDE)
-    return (side, side), f"images of {len(sizes)} sizes; the median shorter side, at most {DEFAULT_SIDE}"
+    return side, side
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,7 @@ class Examined:
         if like is not None:
             return like[0], like[1], like[2]
         grey = all(frame.grey for frame in self.frames.values())
-        side, _ = choose_side(self.frames.values(), size)
-        return 1 if grey else 3, *side
+        return 1 if grey else 3, *choose_side(self.frames.values(), size)
 
 
 def examine(listing: Listing, advance: Callable[[int], None] = lambda done: None) -> Examined:

@@ -22,7 +22,6 @@ class Normaliser:
     @classmethod
     def of(cls, inputs: Tensor) -> "Normaliser":
         """Statistics of the training inputs themselves; a constant channel is only centred."""
-        over = (0, 2, 3) if inputs.dim() == 4 else (0,)
         if inputs.dim() == 4:
             counts = [torch.bincount(channel.flatten(), minlength=256).double() for channel in inputs.unbind(1)]
             level = torch.arange(256, dtype=torch.float64)
@@ -30,7 +29,7 @@ class Normaliser:
             square = torch.stack([(c @ level.square()) / c.sum() for c in counts])
             std = (square - mean.square()).clamp_min(0).sqrt()
         else:
-            mean, std = inputs.double().mean(over), inputs.double().std(over, correction=0)
+            mean, std = inputs.double().mean(dim=0), inputs.double().std(dim=0, correction=0)
         return cls(mean.float(), torch.where(std > 1e-6, std, torch.ones_like(std)).float())
 
     def __call__(self, inputs: Tensor) -> Tensor:

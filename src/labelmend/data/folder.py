@@ -21,9 +21,7 @@ def open_folder(root: Path) -> tuple[Listing, Listing | None]:
 
 def list_folder(root: Path) -> Listing:
     """Every file of every class folder, in order of class and name; the id is the path below the root."""
-    classes = [
-        entry.name for entry in sorted(os.scandir(root), key=lambda e: e.name) if _counts(entry) and entry.is_dir()
-    ]
+    classes = [entry.name for entry in sorted(root.iterdir()) if entry.is_dir() and not entry.name.startswith(".")]
     if not classes:
         raise InputError(f"{root} has no subfolders; an image folder has one subfolder a class, with its images inside")
     paths, labels = [], []
@@ -38,7 +36,3 @@ def list_folder(root: Path) -> Listing:
         raise InputError(f"the {len(classes)} class folders of {root} hold no files")
     ids = [path.relative_to(root).as_posix() for path in paths]
     return Listing(root.name, paths, labels, ids, [str(path) for path in paths], root=root)
-
-
-def _counts(entry: "os.DirEntry[str]") -> bool:
-    return not entry.name.startswith(".")

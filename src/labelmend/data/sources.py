@@ -14,7 +14,7 @@ from ..errors import InputError, choose
 from .arrays import as_inputs, digits, from_arrays, read_npz
 from .dataset import Dataset, NoisyLabels, Split
 from .decode import Examined, cache_place, cached_images, decode_all, examine, keep_in_cache
-from .folder import list_folder, open_folder
+from .folder import open_folder
 from .listing import Listing
 from .named import NAMED
 from .preflight import Preflight, PreflightError, Problem, check_classes, check_ids, clean_label
@@ -251,6 +251,3 @@ def _conflicts(checked: Checked, images: Tensor) -> list[Problem]:
             places = ", ".join(checked.places[i] for i in members)
             found.append(Problem(places, f"the same image with the labels {' and '.join(names)}"))
     return found
-
-
-__all__ = ["Columns", "SourceOptions", "list_folder", "open_inputs", "open_source"]

@@ -5,12 +5,30 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 
-class ConvNet(nn.Module):
+class BodyAndHead(nn.Module):
+    """A body that gives features, and a linear head on them."""
+
+    def __init__(self, body: nn.Module, features: int, classes: int) -> None:
+        super().__init__()
+        self.body = body
+        self.head = nn.Linear(features, classes)
+
+    def features(self, x: Tensor) -> Tensor:
+        """Penultimate features."""
+        features: Tensor = self.body(x)
+        return features
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Class scores."""
+        scores: Tensor = self.head(self.features(x))
+        return scores
+
+
+class ConvNet(BodyAndHead):
     """Three convolutions, the later ones followed by pooling: for small images, from 4 px."""
 
     def __init__(self, channels: int, classes: int, *, width: int = 32) -> None:
-        super().__init__()
-        self.body = nn.Sequential(
+        body = nn.Sequential(
             _conv(channels, width),
             _conv(width, 2 * width),
             nn.MaxPool2d(2),
@@ -19,40 +37,18 @@ class ConvNet(nn.Module):
             nn.AdaptiveAvgPool2d(1),
             nn.Flatten(),
         )
-        self.head = nn.Linear(4 * width, classes)
-
-    def features(self, x: Tensor) -> Tensor:
-        """Penultimate features."""
-        features: Tensor = self.body(x)
-        return features
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Class scores."""
-        scores: Tensor = self.head(self.features(x))
-        return scores
+        super().__init__(body, 4 * width, classes)
 
 
-class MLP(nn.Module):
+class MLP(BodyAndHead):
     """A multilayer perceptron for feature tables."""
 
     def __init__(self, inputs: int, classes: int, *, widths: Sequence[int] = (128, 128)) -> None:
-        super().__init__()
         layers: list[nn.Module] = []
         for width in widths:
             layers += [nn.Linear(inputs, width, bias=False), nn.BatchNorm1d(width), nn.ReLU()]
             inputs = width
-        self.body = nn.Sequential(*layers)
-        self.head = nn.Linear(inputs, classes)
-
-    def features(self, x: Tensor) -> Tensor:
-        """Penultimate features."""
-        features: Tensor = self.body(x)
-        return features
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Class scores."""
-        scores: Tensor = self.head(self.features(x))
-        return scores
+        super().__init__(nn.Sequential(*layers), inputs, classes)
 
 
 def _conv(channels: int, width: int) -> nn.Module:
