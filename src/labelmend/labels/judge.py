@@ -25,7 +25,7 @@ def judge(ledgers: list[Ledger], *, epochs: int) -> Judgement:
     """Judge all labels by their mean loss over the last tracking passes, so that one unlucky epoch does not decide.
 
     At most five passes and a tenth of the run count. Paper: has no such step. The mixture is Gaussian on logarithms,
-    because the beta mixture that serves training calls too few labels wrong (docs/methods.md has the figures).
+    because the moments of a beta component are pulled by its tail, which makes it call too few labels wrong.
     """
     passes = max(1, min(PASSES, epochs // 10))
     losses = sum(ledger.history(passes).double().mean(dim=0) for ledger in ledgers) / len(ledgers)
