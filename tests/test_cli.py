@@ -110,7 +110,6 @@ BAD = {
     "no epochs": (("digits", "--epochs", "0"), "at least 1"),
     "unknown net": (("digits", "--net", "resnet99"), "unknown net"),
     "net too large for the images": (("digits", "--net", "preact-resnet18"), "16 px"),
-    "net for tables on images": (("digits", "--net", "mlp"), "images"),
     "unknown device": (("digits", "--device", "tpu"), "not available"),
     "no threads": (("digits", "--threads", "0"), "--threads"),
     "missing file": (("nowhere.npz",), "no file"),

@@ -21,6 +21,7 @@ CONTRACT = (
     "epochs.jsonl",
     "labels.csv",
     "labels.parquet",
+    "noise.json",
     "model.safetensors",
     "model.json",
     "report.html",
@@ -42,7 +43,8 @@ def test_a_run_leaves_every_file_of_the_contract_and_only_finite_numbers(method,
     assert all(np.isfinite(record["train_loss"]) for record in records)
     assert all(tensor.isfinite().all() for tensor in load_file(run.model).values())
     table = pq.read_table(run.labels_parquet)
-    assert table.column_names == ["id", "given", "noisy_probability", "suggested", "confidence", "loss", "truth"]
+    promised = ["id", "given", "noisy_probability", "suggested", "confidence", "loss"]
+    assert table.column_names == [*promised, "margin", "steadiness", "verdict", "truth"]
     for name in ("noisy_probability", "confidence"):
         values = table[name].to_numpy()
         assert ((values >= 0) & (values <= 1)).all()

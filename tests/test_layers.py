@@ -20,7 +20,7 @@ ALLOWED = {
     "nets": LEAVES,
     "methods": LEAVES | {"parts", "mixture"},
     "engine": LEAVES,
-    "labels": LEAVES | {"engine", "mixture"},
+    "labels": LEAVES | {"data", "engine", "mixture"},
     "report": LEAVES | {"engine", "labels", "mixture"},
 }
 TRUTH_READERS = {

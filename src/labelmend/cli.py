@@ -4,13 +4,16 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from .config import Optimisation, TrainConfig
 from .errors import InputError
+
+if TYPE_CHECKING:
+    from .labels.apply import Plan
 
 app = typer.Typer(
     help="Train on wrong labels, and get them fixed: one run, no clean subset, no known noise rate.",
@@ -21,6 +24,9 @@ app = typer.Typer(
 )
 out = Console()
 err = Console(stderr=True)
+CHANGES_SHOWN = 15
+LABELS_SHOWN = 20
+MANY = 2000
 
 Source = Annotated[
     str,
@@ -203,14 +209,127 @@ def noise(
 
 
 @app.command()
-def report(run: Run) -> None:
-    """(Re)build report.html of a finished run."""
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="A run directory; with two or more, they are compared.")],
+    out_file: Annotated[
+        Path | None, typer.Option("--out", help="HTML file; by default RUN/report.html, or comparison.html.")
+    ] = None,
+    suspects: Annotated[int, typer.Option(min=0, help="How many suspicious samples to show.")] = 200,
+    embedding: Annotated[str, typer.Option(help="How to lay out the features: pca or umap.")] = "pca",
+) -> None:
+    """(Re)build report.html of a finished run, or compare several runs on one page.
+
+    Try: labelmend report runs/digits, or labelmend report runs/ce runs/m-dyr-h --out comparison.html
+    """
     from .engine.run_dir import RunDirectory
     from .report.build import build_report
+    from .report.compare import build_comparison
 
-    place = RunDirectory.existing(run)
-    build_report(place)
-    out.print(str(place.report), highlight=False, soft_wrap=True)
+    places = [RunDirectory.existing(run) for run in runs]
+    if len(places) > 1:
+        target = out_file or Path("comparison.html")
+        build_comparison(places, target)
+    else:
+        target = out_file or places[0].report
+        build_report(places[0], suspects=suspects, embedding_kind=embedding, out=out_file)
+    out.print(str(target), highlight=False, soft_wrap=True)
+
+
+@app.command()
+def labels(
+    run: Run,
+    out_file: Annotated[
+        Path | None, typer.Option("--out", help="A .csv or .parquet file; by default the screen shows the suspects.")
+    ] = None,
+    verdict: Annotated[
+        str, typer.Option(help="Only these verdicts, joined by commas: keep, relabel, look.")
+    ] = "relabel,look",
+    top: Annotated[int | None, typer.Option(min=1, help="Only the most suspicious.")] = None,
+    cleanlab: Annotated[
+        bool, typer.Option("--cleanlab", help="Add is_label_issue, label_score, given_label and predicted_label.")
+    ] = False,
+) -> None:
+    """Show or export what a run found out about its labels, the most suspicious first.
+
+    Try: labelmend labels runs/digits --top 20, or labelmend labels runs/digits --cleanlab --out issues.csv
+    """
+    from .engine.run_dir import RunDirectory, write_atomic
+    from .labels.table import csv_bytes, export, parquet_bytes
+    from .terminal import show_labels
+
+    writers = {".csv": csv_bytes, ".parquet": parquet_bytes}
+    if out_file is not None and out_file.suffix not in writers:
+        raise InputError(f"--out {out_file} must end in .csv or .parquet")
+    table = export(RunDirectory.existing(run).labels_parquet, verdicts=verdict.split(","), top=top, cleanlab=cleanlab)
+    if out_file is None:
+        show_labels(table if top else table.slice(0, LABELS_SHOWN), table.num_rows, out)
+        return
+    write_atomic(out_file, writers[out_file.suffix](table))
+    out.print(f"{table.num_rows:,} labels in {out_file}", highlight=False)
+
+
+@app.command()
+def apply(
+    run: Run,
+    dest: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="DEST", help="A new folder; or, for a source that is a file, a new file like it."
+        ),
+    ],
+    write: Annotated[bool, typer.Option("--write", help="Do it; without this you only see what would change.")] = False,
+    confidence: Annotated[
+        float | None,
+        typer.Option(
+            help="Take only suggestions at least this sure; with --drop, drop only labels at least this likely wrong."
+        ),
+    ] = None,
+    drop: Annotated[
+        bool, typer.Option("--drop", help="Leave samples out whose label looks wrong, in place of relabelling them.")
+    ] = False,
+    link: Annotated[
+        bool, typer.Option("--link", help="Hard links in place of copies of the images, where the disk can do it.")
+    ] = False,
+) -> None:
+    """Write the data set of a run with its labels corrected, in the form it came in; the source is not touched.
+
+    Shows first what would change, and writes with --write. 'labelmend undo DEST' takes it back.
+
+    Try: labelmend apply runs/digits --out corrected
+    """
+    from rich.progress import Progress
+
+    from .labels.apply import plan
+
+    with err.status("comparing with the source"):
+        planned = plan(run, confidence=confidence, drop=drop)
+        planned.place(dest)
+    _show_plan(planned, dest)
+    if not write:
+        out.print("nothing was written; the same command with --write does it", highlight=False)
+        return
+    with Progress(console=err, transient=True, disable=len(planned.seen) < MANY or not err.is_terminal) as bar:
+        task = bar.add_task("copying")
+        planned.write(dest, link=link, advance=lambda done, total: bar.update(task, completed=done, total=total))
+    out.print(f"written; take it back with: labelmend undo {dest}", highlight=False, markup=False, soft_wrap=True)
+
+
+@app.command()
+def undo(
+    corrected: Annotated[Path, typer.Argument(help="What 'labelmend apply' wrote, or its undo.json.")],
+    back: Annotated[
+        Path | None, typer.Option("--out", metavar="BACK", help="Put the original here, and leave the rest alone.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Undo although the set was changed since.")] = False,
+) -> None:
+    """Bring back the original of a corrected data set, byte by byte; in place, or at --out.
+
+    Try: labelmend undo corrected
+    """
+    from .labels.undo import undo
+
+    restored = undo(corrected, out=back, force=force)
+    out.print(f"the original is back in {restored}", highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -261,6 +380,35 @@ def _failure(error: Exception) -> int:
         err.print(f"labelmend: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
         return 1
     raise error
+
+
+def _show_plan(plan: "Plan", dest: Path) -> None:
+    """What applying a run changes, and the most frequent changes."""
+    from rich.table import Table
+    from rich.text import Text
+
+    changes = [(given, "dropped", count) for given, count in plan.dropped.items()]
+    changes += [(given, new, count) for (given, new), count in plan.relabelled.items()]
+    changes.sort(key=lambda change: -change[2])
+    if changes:
+        table = Table("given", "becomes", "samples", box=None, pad_edge=False)
+        for given, new, count in changes[:CHANGES_SHOWN]:
+            table.add_row(Text(given), Text(new), f"{count:,}")
+        if len(changes) > CHANGES_SHOWN:
+            table.add_row("others", "", f"{sum(count for *_, count in changes[CHANGES_SHOWN:]):,}")
+        out.print(table, highlight=False)
+    lines = Table.grid(padding=(0, 2))
+    lines.add_row("dropped" if plan.dropped else "relabelled", f"{sum(count for *_, count in changes):,}")
+    look = f", of which {plan.look:,} look wrong without a sure suggestion" if plan.look and not plan.dropped else ""
+    lines.add_row("kept", f"{plan.kept:,}{look}")
+    if plan.unseen:
+        lines.add_row("not judged", f"{plan.unseen:,} samples that were not in the run stay as they are")
+    if plan.other_labels:
+        lines.add_row(
+            "note", f"the run had {plan.other_labels}: samples that are kept have that label, not the source's"
+        )
+    out.print(lines, highlight=False, markup=False)
+    out.print(f"to {dest}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _signals() -> Callable[[], int | None]:

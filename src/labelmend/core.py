@@ -1,7 +1,6 @@
 """The vocabulary that every other module speaks. Imports nothing of ours."""
 
 import hashlib
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,6 +10,9 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
+
+LEAST_BELIEF = 1e-4
+"""Added to probabilities before their logarithm is taken, so that certainty stays finite."""
 
 
 def generator(seed: int, *purpose: str | int) -> torch.Generator:
@@ -65,35 +67,56 @@ class Feed(Protocol):
 
 
 class Ledger:
-    """What the last tracking pass recorded for each training sample, and the losses of the passes before it.
+    """What the tracking passes recorded for each training sample, in the order of the data set.
 
-    Everything is in the order of the data set. `probabilities` and `features` are kept only when asked for.
+    `losses` are those of the last pass. `margins` say how much more the network believed in the best other class, the
+    rival, than in the given label: log p(rival) - log p(given), in the mean over all passes since the last `restart`;
+    `doubts` is the share of those passes in which the rival led, `rivals` the class that led most steadily, and `leads`
+    by how much, from 0 to 1. `probabilities` are kept only when asked for.
     """
 
-    def __init__(self, samples: int, *, device: torch.device | str = "cpu", depth: int = 10) -> None:
-        self.losses = torch.zeros(samples, device=device)
-        self.predictions = torch.zeros(samples, dtype=torch.long, device=device)
-        self.confidences = torch.zeros(samples, device=device)
-        self.probabilities: Tensor | None = None
-        self.features: Tensor | None = None
-        self.past: deque[Tensor] = deque(maxlen=depth)
+    RUNNING = ("margins", "doubts", "rivals", "leads")
 
-    def write(self, index: Tensor, losses: Tensor, probabilities: Tensor) -> None:
-        """Record one batch of the tracking pass."""
-        best = probabilities.max(dim=1)
-        self.losses[index] = losses
-        self.predictions[index] = best.indices
-        self.confidences[index] = best.values
+    def __init__(self, samples: int, *, device: torch.device | str = "cpu") -> None:
+        self.losses = torch.zeros(samples, device=device)
+        self.margins = torch.zeros(samples, device=device)
+        self.doubts = torch.zeros(samples, device=device)
+        self.rivals = torch.zeros(samples, dtype=torch.long, device=device)
+        self.leads = torch.zeros(samples, device=device)
+        self.probabilities: Tensor | None = None
+        self.passes = 0
+
+    def restart(self) -> None:
+        """Forget the margins so far; the next pass is the first that counts."""
+        self.passes = 0
+
+    def open_pass(self) -> None:
+        """Another pass over all samples begins."""
+        self.passes += 1
+
+    def write(self, index: Tensor, labels: Tensor, logits: Tensor) -> None:
+        """Record one batch of the pass that is open."""
+        probabilities = logits.softmax(dim=1)
+        self.losses[index] = F.cross_entropy(logits, labels, reduction="none")
+        given = probabilities.gather(1, labels[:, None])[:, 0]
+        best = probabilities.scatter(1, labels[:, None], 0.0).max(dim=1)
+        margin = (best.values + LEAST_BELIEF).log() - (given + LEAST_BELIEF).log()
+        self._average(self.margins, index, margin)
+        self._average(self.doubts, index, (margin > 0).float())
+        self._vote(index, best.indices, best.values / (1 - given).clamp_min(LEAST_BELIEF))
         if self.probabilities is not None:
             self.probabilities[index] = probabilities
 
-    def close_epoch(self) -> None:
-        """Keep the losses of the pass just finished as history."""
-        self.past.append(self.losses.cpu().clone())
+    def _average(self, means: Tensor, index: Tensor, values: Tensor) -> None:
+        means[index] += (values - means[index]) / self.passes
 
-    def history(self, passes: int) -> Tensor:
-        """Losses of the last tracking passes, oldest first, [passes, N]."""
-        return torch.stack(list(self.past)[-passes:])
+    def _vote(self, index: Tensor, rival: Tensor, weight: Tensor) -> None:
+        """Weighted majority over the passes in constant memory: a vote for another class shortens the lead."""
+        leader, lead = self.rivals[index], self.leads[index] * ((self.passes - 1) / self.passes)
+        change = weight.clamp(max=1.0) / self.passes
+        lead = torch.where(rival == leader, lead + change, lead - change)
+        self.rivals[index] = torch.where(lead < 0, rival, leader)
+        self.leads[index] = lead.abs()
 
 
 class Learner:

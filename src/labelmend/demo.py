@@ -76,11 +76,11 @@ def _compare(runs: dict[str, RunDirectory], console: Console) -> None:
 def _show_labels(run: RunDirectory, console: Console) -> None:
     labels = pq.read_table(run.labels_parquet).to_pydict()
     columns = {name: np.asarray(values) for name, values in labels.items()}
-    suspected = columns["noisy_probability"] > 0.5
+    suspected = columns["verdict"] != "keep"
     console.print("\n[bold]What the mixture saw[/bold]: losses of all samples (square-root scale), suspects in red")
     console.print(histogram(columns["loss"], suspected))
     table = Table("sample", "given", "suggested", "P(wrong)", "true", box=None, pad_edge=False)
-    order = np.lexsort((-columns["loss"], -columns["noisy_probability"]))
+    order = np.lexsort((-columns["margin"], -columns["noisy_probability"]))
     for i in order[:SHOWN]:
         right = "[green]✓[/green]" if columns["suggested"][i] == columns["truth"][i] else "[red]✗[/red]"
         probability = f"{columns['noisy_probability'][i]:.3f}"

@@ -1,10 +1,12 @@
 """What the command shows: progress, tables, and a histogram in characters."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, get_type_hints
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -123,18 +125,34 @@ def show_summary(run: RunDirectory, console: Console) -> None:
     grid = Table.grid(padding=(0, 2))
     if summary["last_accuracy"] is not None:
         grid.add_row("accuracy", f"last {summary['last_accuracy']:.3f}, best {summary['best_accuracy']:.3f}")
-    if summary["degenerate"]:
-        grid.add_row("verdict", f"no evidence of wrong labels: {summary['degenerate']}")
+    noise = json.loads(run.noise_json.read_bytes())
+    if not noise["evidence"]:
+        grid.add_row("verdict", f"no evidence of wrong labels: {noise['reason']}")
+    else:
+        low, high = noise["interval"]
+        grid.add_row("noise", f"{noise['rate']:.1%} of the labels are wrong ({low:.1%} to {high:.1%})")
     grid.add_row(
         "suspects",
-        f"{summary['suspects']:,} of {described['data']['samples']:,} labels look wrong; "
-        f"estimated noise rate {summary['noise_rate']:.1%}",
+        f"{noise['flagged']:,} of {described['data']['samples']:,} labels: {noise['relabel']:,} to relabel, "
+        f"{noise['look']:,} to look at",
     )
     if summary["auc"] is not None:
         grid.add_row("AUC", f"{summary['auc']:.4f} for telling wrong labels from right ones")
     grid.add_row("labels", str(run.labels_csv))
     grid.add_row("report", str(run.report))
+    if noise["flagged"]:
+        grid.add_row("next", f"labelmend apply {run.path} --out DEST shows what would change")
     console.print(grid, highlight=False, markup=False)
+
+
+def show_labels(labels: pa.Table, count: int, console: Console) -> None:
+    """Rows of the label table, the most suspicious first, and how many there are."""
+    table = Table("sample", "given", "suggested", "P(wrong)", "steady", "verdict", box=None, pad_edge=False)
+    for row in labels.to_pylist():
+        numbers = f"{row['noisy_probability']:.3f}", f"{row['steadiness']:.0%}"
+        table.add_row(Text(row["id"]), Text(row["given"]), Text(row["suggested"]), *numbers, row["verdict"])
+    console.print(table, highlight=False)
+    console.print(f"{labels.num_rows:,} of {count:,}; all of them with --out FILE", highlight=False)
 
 
 def histogram(losses: NDArray[np.float64], suspected: NDArray[np.bool_], *, width: int = 64, height: int = 6) -> Text:

@@ -29,8 +29,10 @@ from .engine.evaluation import detection_auc
 from .engine.run_dir import RunDirectory, to_json, write_atomic
 from .engine.trainer import InterruptedRunError, NotFiniteError, Observer, Trainer
 from .errors import InputError
+from .evidence import write_evidence
 from .labels.judge import Judgement, judge
-from .labels.table import LabelTable, suggest
+from .labels.noise import describe_noise
+from .labels.table import LabelTable, csv_bytes, parquet_bytes
 from .methods import Entry, find
 from .nets import build_net, start_from
 from .report.build import build_report
@@ -142,7 +144,7 @@ def train(
     prepared: Prepared, *, observer: Observer | None = None, stop_signal: Any = lambda: None
 ) -> tuple[RunDirectory, list[str]]:
     """Run all epochs that are left and write every file of the run directory; gives it with any warnings."""
-    run, data, accelerator = prepared.run, prepared.data, prepared.accelerator
+    run, data = prepared.run, prepared.data
     description = prepared.description()
     if run.run_json.is_file():
         _check_same(run.read(), description)
@@ -161,44 +163,49 @@ def train(
     except NotFiniteError as error:
         run.update(status="failed", error=str(error))
         raise
-    judgement = judge(trainer.ledgers, epochs=prepared.choices.epochs)
+    _conclude(prepared, trainer, normalise)
+    return run, warnings
+
+
+def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> None:
+    """Judge the labels and write what the run leaves behind: table, noise, evidence, model, summary and report."""
+    run, data = prepared.run, prepared.data
+    judgement = judge(trainer.ledgers)
     table = label_table(data, trainer.ledgers, judgement)
-    write_atomic(run.labels_csv, table.to_csv())
-    write_atomic(run.labels_parquet, table.to_parquet())
+    write_atomic(run.labels_csv, csv_bytes(table.to_arrow()))
+    write_atomic(run.labels_parquet, parquet_bytes(table.to_arrow()))
+    write_atomic(run.noise_json, to_json(describe_noise(table, judgement)))
+    write_evidence(run, data, table, trainer.learners[0], normalise)
     _write_model(prepared, trainer.learners, normalise)
-    accuracies = [r["test_accuracy"] for r in run.epochs() if r["test_accuracy"] is not None]
+    epochs = run.epochs()
+    accuracies = [r["test_accuracy"] for r in epochs if r["test_accuracy"] is not None]
     summary = {
         "best_accuracy": max(accuracies, default=None),
         "last_accuracy": accuracies[-1] if accuracies else None,
         "noise_rate": judgement.rate,
-        "auc": None if trainer.wrong is None else detection_auc(judgement.probability, trainer.wrong),
+        "auc": None if trainer.wrong is None else detection_auc(judgement.margin, trainer.wrong),
         "mixture": judgement.mixture,
-        "degenerate": judgement.verdict,
+        "degenerate": judgement.reason,
         "suspects": len(table.suspects()),
-        "seconds": round(sum(r["seconds"] for r in run.epochs()), 1),
+        "seconds": round(sum(r["seconds"] for r in epochs), 1),
     }
-    accelerator.wait_for_everyone()
+    prepared.accelerator.wait_for_everyone()
     run.update(status="finished", summary=summary)
     build_report(run)
-    return run, warnings
 
 
 def label_table(data: Dataset, ledgers: list[Ledger], judgement: Judgement) -> LabelTable:
     """What the judgement and the last tracking pass say of each sample."""
-    ledger = ledgers[0]
-    given = data.labels.observed
-    probability = judgement.probability
-    suggested, confidence = suggest(
-        given.numpy(), _floats(probability), ledger.predictions.cpu().numpy(), _floats(ledger.confidences)
-    )
     return LabelTable(
         ids=data.ids,
         class_names=data.class_names,
-        given=given.numpy(),
-        noisy_probability=_floats(probability),
-        suggested=suggested,
-        confidence=confidence,
-        loss=_floats(ledger.losses),
+        given=data.labels.observed.numpy(),
+        noisy_probability=_floats(judgement.probability),
+        rival=judgement.rival.cpu().numpy(),
+        agreement=_floats(judgement.agreement),
+        loss=_floats(ledgers[0].losses),
+        margin=_floats(judgement.margin),
+        steadiness=_floats(judgement.steadiness),
         truth=None if data.labels.truth is None else data.labels.truth.numpy(),
     )
 

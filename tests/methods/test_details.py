@@ -49,7 +49,7 @@ def two_humps(seed=0):
 
 def filled_ledger(losses):
     ledger = Ledger(len(losses))
-    ledger.write(torch.arange(len(losses)), losses, torch.full((len(losses), CLASSES), 1 / CLASSES))
+    ledger.losses = losses
     return ledger
 
 

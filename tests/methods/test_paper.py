@@ -60,7 +60,7 @@ def two_humps(scale=1.0):
 
 def filled_ledger(losses):
     ledger = Ledger(SAMPLES)
-    ledger.write(torch.arange(SAMPLES), losses, torch.full((SAMPLES, CLASSES), 1 / CLASSES))
+    ledger.losses = losses
     return ledger
 
 

@@ -1,34 +1,166 @@
+import re
+import time
+
 import numpy as np
 import pytest
 
 from labelmend.config import TrainConfig
 from labelmend.errors import InputError
-from labelmend.report.build import build_report
+from labelmend.report.build import build_report, command_line, percent
 from labelmend.train import prepare, train
 
 PAYLOAD = "<script>alert('x')</script>&\"'"
+SECTIONS = ["verdict", "saw", "suspects", "confusion", "training", "features", "made"]
 
 
-def test_class_names_render_as_text_and_nothing_is_fetched(tmp_path):
-    rng = np.random.default_rng(0)
-    y = np.where(np.arange(60) % 2, PAYLOAD, "plain")
-    np.savez(tmp_path / "rows.npz", x=rng.normal(size=(60, 3)), y=y)
-    config = TrainConfig(source=str(tmp_path / "rows.npz"), out=str(tmp_path / "run"), epochs=2, noise="symmetric:0.4")
-    page = train(prepare(config))[0].report.read_text()
-    assert "<script" not in page
+def page_of(run, **options):
+    build_report(run, **options)
+    return run.report.read_text()
+
+
+def test_sections_come_in_the_order_of_a_persons_questions(make_run):
+    assert re.findall(r'<section id="(\w+)"', page_of(make_run())) == SECTIONS
+
+
+def test_the_verdict_says_rate_interval_flags_and_precision_in_one_sentence(make_run):
+    sentence = re.search(r"<h1>(.*?)</h1>", page_of(make_run(samples=1000))).group(1).replace("\u00a0", " ")
+    shape = (
+        r"About [\d.]+ % of 1,000 labels are wrong \(between [\d.]+ % and [\d.]+ %\): \d+ are flagged, \d+ to relabel"
+    )
+    assert re.match(
+        shape + r" and \d+ to look at, and about 97\.0 % of the flagged should really be wrong\.$", sentence
+    )
+
+
+def test_without_evidence_the_verdict_says_so(make_run):
+    page = page_of(make_run(evidence=False))
+    assert "<h1>No evidence of wrong labels among 120 samples (a single hump); every label is kept.</h1>" in page
+    assert "None: no label is flagged." in page
+
+
+def test_a_run_on_a_table_shows_rows_with_at_most_twelve_features(make_run):
+    page = page_of(make_run(columns=[f"feature {i}" for i in range(20)]))
+    assert "feature 11<" in page
+    assert "feature 12<" not in page
+    assert '<tr class="suspect"' in page
+    assert '<button type="button" class="suspect' not in page
+
+
+def test_as_many_suspects_are_shown_as_asked_for(make_run):
+    run = make_run(samples=800)
+    assert page_of(run, suspects=7).count('class="suspect card"') == 7
+    assert page_of(run).count('class="suspect card"') == 200
+
+
+@pytest.mark.parametrize("missing", ["suspects", "losses", "features"])
+def test_a_report_does_without_a_piece_of_evidence(make_run, missing):
+    run = make_run()
+    getattr(run, missing).unlink()
+    sections = re.findall(r'<section id="(\w+)"', page_of(run))
+    assert sections == [name for name in SECTIONS if missing != "features" or name != "features"]
+
+
+def test_of_many_classes_the_thirty_noisiest_are_in_the_heat_map(make_run):
+    page = page_of(make_run(samples=900, classes=[f"class {i}" for i in range(45)]))
+    assert "the 30 noisiest of 45 classes" in page
+    assert page.count('class="same"') == 30
+
+
+def test_every_text_of_the_user_is_escaped(make_run):
+    classes = [f"{PAYLOAD}{i}" for i in range(3)]
+    ids = [f"{PAYLOAD}{i}" for i in range(120)]
+    for name, columns in (("<b>images", ()), ("<b>table", (PAYLOAD, "b"))):
+        page = page_of(make_run(name, classes=classes, ids=ids, columns=columns))
+        assert page.count("<script") == 1
+        assert "<b>images" not in page
+        assert "<b>table" not in page
+
+
+def test_nothing_is_fetched_and_only_the_own_script_may_run(make_run):
+    page = page_of(make_run())
     assert "http://" not in page.replace("http://www.w3.org", "")
+    assert "https://" not in page
     assert "default-src 'none'" in page
+    assert "script-src 'sha256-" in page
 
 
-def test_a_report_of_an_unfinished_run_is_refused(train_digits):
-    run = train_digits()
+def test_fifty_thousand_samples_stay_small_and_quick(make_run):
+    rng = np.random.default_rng(0)
+    pictures = rng.integers(0, 255, (50, 96, 96, 3), dtype=np.uint8)[np.arange(50_000) % 50]
+    run = make_run(samples=50_000, pictures=pictures, epochs=60, classes=[f"class {i}" for i in range(10)])
+    started = time.process_time()
+    build_report(run)
+    assert time.process_time() - started < 20
+    assert run.report.stat().st_size < 5_000_000
+
+
+def test_a_broken_picture_is_left_out(make_run):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    run = make_run()
+    table = pq.read_table(run.suspects)
+    broken = [b"\x89PNG broken", b"<svg onload='alert(1)'/>"] * table.num_rows
+    pq.write_table(table.set_column(1, "picture", pa.array(broken[: table.num_rows], pa.binary())), run.suspects)
+    assert 'class="suspect card"' in page_of(run)
+    assert "data:image/svg" not in run.report.read_text()
+
+
+def test_an_unknown_embedding_is_refused_and_a_missing_one_says_how_to_get_it(make_run, monkeypatch):
+    run = make_run()
+    with pytest.raises(InputError, match="pca, umap"):
+        build_report(run, embedding_kind="tsne")
+    monkeypatch.setitem(__import__("sys").modules, "umap", None)
+    with pytest.raises(InputError, match=r'pip install "labelmend\[umap\]"'):
+        build_report(run, embedding_kind="umap")
+
+
+def test_only_a_report_is_written_over(make_run, tmp_path):
+    run = make_run()
+    other = tmp_path / "other.html"
+    build_report(run, out=other)
+    build_report(run, out=other)
+    other.write_text("my notes")
+    with pytest.raises(InputError, match="not a report"):
+        build_report(run, out=other)
+    with pytest.raises(InputError, match="not a folder"):
+        build_report(run, out=tmp_path / "nowhere" / "other.html")
+
+
+def test_a_report_of_an_unfinished_run_is_refused(make_run):
+    run = make_run()
     run.update(status="interrupted")
     with pytest.raises(InputError, match="finish it"):
         build_report(run)
 
 
-def test_rebuilding_a_report_gives_the_same_page(train_digits):
-    run = train_digits()
-    before = run.report.read_bytes()
-    build_report(run)
-    assert run.report.read_bytes() == before
+def test_rebuilding_a_report_gives_the_same_page(make_run):
+    run = make_run()
+    before = page_of(run)
+    assert page_of(run) == before
+
+
+def test_a_trained_run_has_a_report(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(60) % 2, PAYLOAD, "plain")
+    np.savez(tmp_path / "rows.npz", x=rng.normal(size=(60, 3)), y=y)
+    config = TrainConfig(source=str(tmp_path / "rows.npz"), out=str(tmp_path / "run"), epochs=2, noise="symmetric:0.4")
+    assert train(prepare(config))[0].report.read_text().count("<script") == 1
+
+
+def test_the_command_line_repeats_what_was_asked_for():
+    config = {
+        "source": "a b.csv",
+        "out": "run",
+        "method": "m",
+        "net": None,
+        "seed": 0,
+        "skip_bad": True,
+        "resume": True,
+    }
+    shown = command_line(config | {"settings": {"eta": "2"}})
+    assert shown == "labelmend train 'a b.csv' --out run --method m --seed 0 --skip-bad --set eta=2"
+
+
+def test_percent_shows_a_dash_for_what_is_unknown():
+    assert (percent(None), percent(0.1234), percent(0.1234, 0)) == ("–", "12.3\u00a0%", "12\u00a0%")

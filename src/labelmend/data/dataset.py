@@ -31,7 +31,8 @@ class Split:
 class Dataset:
     """Training samples and, where there is one, a test split.
 
-    Inputs are images, uint8 [N, channels, height, width] or streamed from disk, or features, float32 [N, columns].
+    Inputs are images, uint8 [N, channels, height, width] or streamed from disk, or features, float32 [N, columns];
+    columns may have names.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Dataset:
     ids: Sequence[str]
     test: Split | None = None
     flips: bool = True
+    columns: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if len(self.class_names) < 2:
@@ -59,6 +61,12 @@ class Dataset:
     def is_images(self) -> bool:
         """Whether samples are images rather than feature rows."""
         return len(self.shape) == 3
+
+    def samples(self, rows: Sequence[int]) -> Tensor:
+        """Some samples as they are stored, images decoded."""
+        if isinstance(self.inputs, Tensor):
+            return self.inputs[list(rows)]
+        return torch.stack([self.inputs[row, None] for row in rows])
 
     def head(self, limit: int, rng: torch.Generator) -> "Dataset":
         """A random `limit` samples, in their order in the data set; the test split stays whole."""

@@ -22,6 +22,7 @@ FILE_LIMIT = 64 * 2**20
 CHUNK_VALUES = 2**24
 RATE_SPREAD = 0.1
 CIFAR10_MAP = {"truck": "automobile", "bird": "airplane", "deer": "horse", "cat": "dog", "dog": "cat"}
+DIGITS_MAP = {"2": "7", "3": "8", "5": "6", "6": "5", "7": "1"}
 CIFAR100_SUPERCLASSES = """
 beaver dolphin otter seal whale; aquarium_fish flatfish ray shark trout; orchid poppy rose sunflower tulip;
 bottle bowl can cup plate; apple mushroom orange pear sweet_pepper; clock keyboard lamp telephone television;
@@ -157,7 +158,7 @@ def wrong_rate(labels: NoisyLabels) -> float | None:
 
 
 def class_map(data: Dataset, file: str) -> dict[int, int]:
-    """Which class is taken for which: from a JSON file of names, or the usual map of CIFAR-10 and CIFAR-100."""
+    """Which class is taken for which: from a JSON file of names, or the usual map of digits or CIFAR."""
     names = {name: i for i, name in enumerate(data.class_names)}
     if "cra" in names and not file:  # so the Hugging Face copy of CIFAR-100 spells it
         names["crab"] = names.pop("cra")
@@ -165,6 +166,8 @@ def class_map(data: Dataset, file: str) -> dict[int, int]:
         taken_for = read_json(file)
         if not isinstance(taken_for, dict) or not all(isinstance(name, str) for name in taken_for.values()):
             raise InputError(f'{file} is not a JSON object of class names, such as {{"cat": "dog"}}')
+    elif data.name in ("digits", "mnist"):
+        taken_for = DIGITS_MAP
     elif len(names) == 10 and names.keys() >= {*CIFAR10_MAP, *CIFAR10_MAP.values()}:
         taken_for = CIFAR10_MAP
     else:

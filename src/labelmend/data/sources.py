@@ -56,8 +56,8 @@ def open_source(
     """The data set that a SOURCE argument means, and what the preflight found in it."""
     if options.size is not None and not 4 <= options.size <= 1024:
         raise InputError(f"--size must be between 4 and 1024 pixels, not {options.size}")
-    opened = _open(source, options)
-    held = None if options.test is None else _open(options.test, replace(options, test=None))
+    opened = list_source(source, options)
+    held = None if options.test is None else list_source(options.test, replace(options, test=None))
     if isinstance(opened, Dataset):
         return _with_split(opened, held), Preflight(checked=len(opened))
     train, own = opened if isinstance(opened, tuple) else (opened, None)
@@ -77,7 +77,7 @@ def open_inputs(
     if path.suffix in SUFFIXES:
         opened = open_table(path, options.columns, root=Path(options.root) if options.root else None, labelled=False)
     else:
-        opened = _open(source, options)
+        opened = list_source(source, options)
     listing = opened[0] if isinstance(opened, tuple) else opened
     if isinstance(listing, Dataset) and isinstance(listing.inputs, Tensor):
         return listing.inputs, list(listing.ids)
@@ -91,7 +91,8 @@ def open_inputs(
     return decode_all(listing, found.frames, found.shape(None, tuple(shape))), [listing.ids[i] for i in found.frames]
 
 
-def _open(source: str, options: SourceOptions) -> Opened:
+def list_source(source: str, options: SourceOptions = AS_IT_IS) -> Opened:
+    """What a SOURCE argument means, before anything is checked: images that are in files are not decoded."""
     path = Path(source)
     root = None if options.root is None else Path(options.root)
     named = {"digits": lambda _: digits(), **NAMED}
@@ -142,7 +143,8 @@ def _assemble(
         preflight.notes += _conflicts(checked, checked.inputs)
     observed = _encode(checked.labels, class_names, "the labels hold")
     data = Dataset(train.name, checked.inputs, NoisyLabels(observed), class_names, list(checked.ids), split)
-    return replace(data, flips=data.shape[0] == 3), preflight
+    columns = train.columns if isinstance(train, FeatureTable) else ()
+    return replace(data, flips=data.shape[0] == 3, columns=columns), preflight
 
 
 def _check(
@@ -153,7 +155,7 @@ def _check(
     like: tuple[int, ...] | None,
 ) -> Checked:
     """Usable samples of one split; what is not usable goes to the preflight."""
-    labels, unusable = _labels(source)
+    labels, unusable = label_names(source)
     repeated = check_ids(source.ids, source.places)
     found, place = None, None
     images = None
@@ -194,7 +196,8 @@ def _decoded(
     return decode_all(source, keep, shape)
 
 
-def _labels(source: Listing | FeatureTable) -> tuple[list[str], list[Problem]]:
+def label_names(source: Listing | FeatureTable) -> tuple[list[str], list[Problem]]:
+    """The class name of every sample, empty where it has none, and the labels that are no class name."""
     names, problems = [], []
     for place, value in zip(source.places, source.labels, strict=True):
         try:

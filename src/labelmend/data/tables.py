@@ -40,6 +40,7 @@ class FeatureTable:
     labels: Sequence[object]
     ids: Sequence[str]
     places: Sequence[str]
+    columns: Sequence[str] = ()
 
 
 def open_table(
@@ -53,7 +54,7 @@ def open_table(
     if table.num_rows == 0:
         raise InputError(f"{path} has no samples: not one row below its header")
     names = {name: name for name in table.column_names}
-    label = _find("label", columns.label, LABEL_NAMES, names, path)
+    label = label_column(path, table.column_names, columns)
     if label is None and labelled:
         raise InputError(f"{path} has no label column; name it with --label-column ({', '.join(names)})")
     image = _find("image", columns.image, IMAGE_NAMES, names, path)
@@ -64,10 +65,15 @@ def open_table(
     if image is not None and _holds_images(table.schema.field(image).type):
         folder = root or path.parent
         images, found = _images(table[image], folder)
-        classes = _class_names(table, label)
+        classes = class_label_names(table.schema, label)
         return Listing(path.name, images, labels, ids or found or _rows(table), places, classes, folder)
     rest = [name for name in table.column_names if name not in (label, id_column)]
-    return FeatureTable(path.name, _features(table, rest, path), labels, ids or _rows(table), places)
+    return FeatureTable(path.name, _features(table, rest, path), labels, ids or _rows(table), places, rest)
+
+
+def label_column(path: Path, names: Sequence[str], columns: Columns) -> str | None:
+    """Which of the columns of a table holds the labels."""
+    return _find("label", columns.label, LABEL_NAMES, {name: name for name in names}, path)
 
 
 def _read(path: Path, columns: Columns) -> pa.Table:
@@ -123,17 +129,17 @@ def _images(column: pa.ChunkedArray, folder: Path) -> tuple[list[ImageRef], list
 
 
 def _label_values(table: pa.Table, label: str) -> list[Any]:
-    names = _class_names(table, label)
+    names = class_label_names(table.schema, label)
     values: list[Any] = table[label].to_pylist()
     if names is None:
         return values
     return [names[v] if isinstance(v, int) and 0 <= v < len(names) else v for v in values]
 
 
-def _class_names(table: pa.Table, label: str | None) -> list[str] | None:
+def class_label_names(schema: pa.Schema, label: str | None) -> list[str] | None:
     """Names of a Hugging Face ClassLabel, where the table's metadata has them."""
     try:
-        described = json.loads((table.schema.metadata or {})[b"huggingface"])
+        described = json.loads((schema.metadata or {})[b"huggingface"])
         names = described["info"]["features"][label]["names"]
     except (KeyError, ValueError, TypeError, RecursionError):
         return None

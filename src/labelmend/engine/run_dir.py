@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from ..errors import InputError
+
+LOSSES_KEPT = 20_000
 
 
 def write_atomic(path: Path, content: bytes) -> None:
@@ -39,10 +44,15 @@ class RunDirectory:
         self.epochs_jsonl = path / "epochs.jsonl"
         self.labels_csv = path / "labels.csv"
         self.labels_parquet = path / "labels.parquet"
+        self.noise_json = path / "noise.json"
         self.model = path / "model.safetensors"
         self.model_json = path / "model.json"
         self.checkpoints = path / "checkpoints"
         self.report = path / "report.html"
+        self.evidence = path / "evidence"
+        self.suspects = self.evidence / "suspects.parquet"
+        self.losses = self.evidence / "losses.f16"
+        self.features = self.evidence / "features.safetensors"
 
     @classmethod
     def existing(cls, path: Path) -> "RunDirectory":
@@ -55,6 +65,7 @@ class RunDirectory:
     def create(self, description: Mapping[str, Any]) -> None:
         """Make the folder and say what is being run in it."""
         self.checkpoints.mkdir(parents=True, exist_ok=True)
+        self.evidence.mkdir(exist_ok=True)
         write_atomic(self.run_json, to_json(dict(description)))
 
     def read(self) -> dict[str, Any]:
@@ -82,3 +93,16 @@ class RunDirectory:
         kept = [line for line in self.epochs() if line["epoch"] < record["epoch"]]
         lines = (json.dumps(line, allow_nan=False) for line in [*kept, dict(record)])
         write_atomic(self.epochs_jsonl, "".join(f"{line}\n" for line in lines).encode())
+
+    def append_losses(self, epoch: int, losses: Tensor) -> None:
+        """Add the losses of an epoch, as float16, of every sample or of 20,000 at equal distances.
+
+        What an interrupted run wrote of this epoch or later ones is cut off first.
+        """
+        samples = len(losses)
+        kept = min(samples, LOSSES_KEPT)
+        row = losses[torch.arange(kept, device=losses.device) * samples // kept].half().cpu().numpy()
+        with self.losses.open("r+b" if self.losses.exists() else "wb") as file:
+            file.seek((epoch - 1) * row.nbytes)
+            file.truncate()
+            file.write(row.astype("<f2").tobytes())

@@ -8,13 +8,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
 
 from ..core import Feed, Learner, Ledger, Method, Task, generator
 from . import checkpoint
 from .checkpoint import Checkpoint
 from .evaluation import accuracy, detection_auc
 from .run_dir import RunDirectory
+
+RECORDED = ("losses", *Ledger.RUNNING)
+UNRIPE = 0.2
+"""Share of a run whose passes do not count in the ledger's running means: the network has not learned enough yet."""
 
 
 class Observer:
@@ -115,14 +118,15 @@ class Trainer:
     def _track(self, epoch: int) -> None:
         self.observer.stage(epoch, "tracking", 0)
         for learner, ledger in zip(self.learners, self.ledgers, strict=True):
+            if epoch == 1 + int(UNRIPE * self.task.epochs):
+                ledger.restart()
+            ledger.open_pass()
             rng = generator(self.seed, "tracking", epoch) if self.method.track_augmented else None
             with learner.evaluating():
                 for batch in self.feed.sweep(rng):
-                    logits = learner(batch.inputs).float()
-                    losses = F.cross_entropy(logits, batch.labels, reduction="none")
-                    ledger.write(batch.index, losses, logits.softmax(dim=1))
+                    ledger.write(batch.index, batch.labels, learner(batch.inputs).float())
                     self._heed_signal()
-            ledger.close_epoch()
+        self.run.append_losses(epoch, self.ledgers[0].losses)
 
     def _record(self, epoch: int, train_loss: float) -> dict[str, Any]:
         estimate = self.method.estimate()
@@ -157,12 +161,7 @@ class Trainer:
                 for i, learner in enumerate(self.learners)
             },
             "ledgers": {
-                str(i): {
-                    "losses": ledger.losses,
-                    "predictions": ledger.predictions,
-                    "confidences": ledger.confidences,
-                    "past": torch.stack(list(ledger.past)),
-                }
+                str(i): {name: getattr(ledger, name) for name in RECORDED} | {"passes": ledger.passes}
                 for i, ledger in enumerate(self.ledgers)
             },
         }
@@ -175,7 +174,7 @@ class Trainer:
             checkpoint.restore_optimiser(learner.optimiser, state.get("optimiser", {}))
         for i, ledger in enumerate(self.ledgers):
             state = found.state["ledgers"][str(i)]
-            for name in ("losses", "predictions", "confidences"):
+            for name in RECORDED:
                 getattr(ledger, name).copy_(state[name])
-            ledger.past.extend(state["past"].unbind())
+            ledger.passes = state["passes"]
         self.finished = found.epoch

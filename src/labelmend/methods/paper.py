@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..core import Method
-from ..mixture import Iterations, noise_model
+from ..mixture import FAR_APART, GaussianMixture, Iterations, NoiseModel, noise_model
 from ..parts.mixing import DynamicMixup, Mixup
 from ..parts.penalties import UniformPrior
 from ..parts.targets import Corrected, Fixed, Guess, Share, Tempered, hard, soft
@@ -27,8 +27,9 @@ class PaperOptions:
     details: Literal["paper", "released"] = field(
         default="paper", metadata={"help": "follow the paper's text or the authors' code where they differ"}
     )
-    noise_model: Literal["bmm", "gmm", "log-gmm"] = field(
-        default="bmm", metadata={"help": "beta or Gaussian mixture of losses, or Gaussian of their logarithms"}
+    noise_model: Literal["auto", "bmm", "gmm"] = field(
+        default="auto",
+        metadata={"help": "beta or Gaussian mixture of losses; auto: beta until margins form two humps far apart"},
     )
     em_iterations: Iterations = field(default=10, metadata={"help": "EM iterations, or converged", "least": 1})
     refit_every: int = field(default=1, metadata={"help": "epochs between two fits of the mixture", "least": 1})
@@ -52,13 +53,17 @@ class Plan:
         published, drops, warm_up = PUBLISHED[schedule if options.schedule == "auto" else options.schedule]
         self.corrects_from = warm_up + 1
         self.timeline = Timeline(published, drops, epochs)
+        kind = "gmm" if options.noise_model == "gmm" else "bmm"
         model = noise_model(
-            options.noise_model,
-            iterations=options.em_iterations,
-            scaling=self.details.scaling,
-            table=self.details.posterior_table,
+            kind, iterations=options.em_iterations, scaling=self.details.scaling, table=self.details.posterior_table
         )
-        self.suspicion = Suspicion(model, floor=self.details.share_floor, refit_every=options.refit_every)
+        far_apart = options.noise_model == "auto" and not self.details.share_from_view
+        self.suspicion = Suspicion(
+            model,
+            margins=NoiseModel(GaussianMixture(iterations="converged"), FAR_APART) if far_apart else None,
+            floor=self.details.share_floor,
+            refit_every=options.refit_every,
+        )
         self.mixup = Mixup(options.mixup_alpha)
 
     @property

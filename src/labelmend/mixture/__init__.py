@@ -3,21 +3,21 @@
 from .base import Iterations, Mixture
 from .beta import BetaMixture
 from .gaussian import GaussianMixture
-from .noise_model import LOGARITHMIC, MAX_NORMALISED, PERCENTILES, NoiseModel, Scaling
+from .noise_model import FAR_APART, MARGINS, MAX_NORMALISED, PERCENTILES, NoiseModel, Scaling, histogram
 
-MIXTURES: dict[str, type[Mixture]] = {"bmm": BetaMixture, "gmm": GaussianMixture, "log-gmm": GaussianMixture}
+MIXTURES: dict[str, type[Mixture]] = {"bmm": BetaMixture, "gmm": GaussianMixture}
 
 
 def noise_model(
     kind: str, *, iterations: Iterations = 10, scaling: Scaling = MAX_NORMALISED, table: int | None = None
 ) -> NoiseModel:
-    """The noise model of this name: beta or Gaussian on scaled losses, or Gaussian on their logarithms."""
-    chosen = LOGARITHMIC if kind == "log-gmm" else scaling
-    return NoiseModel(MIXTURES[kind](iterations=iterations), chosen, table=table)
+    """The noise model of this name: beta or Gaussian components on scaled losses."""
+    return NoiseModel(MIXTURES[kind](iterations=iterations), scaling, table=table)
 
 
 __all__ = [
-    "LOGARITHMIC",
+    "FAR_APART",
+    "MARGINS",
     "MAX_NORMALISED",
     "MIXTURES",
     "PERCENTILES",
@@ -27,5 +27,6 @@ __all__ = [
     "Mixture",
     "NoiseModel",
     "Scaling",
+    "histogram",
     "noise_model",
 ]

@@ -52,15 +52,15 @@ class Mixture(ABC):
     def turning_point(self) -> tuple[float, bool] | None:
         """Where the noisy-to-clean odds turn, and whether that is their lowest point; None if they only rise."""
 
-    def fit(self, values: Tensor, counts: Tensor | None = None) -> Self:
+    def fit(self, values: Tensor, counts: Tensor | None = None, *, start: Tensor | None = None) -> Self:
         """Fit by EM to values, each standing for `counts` samples: a histogram fits as its samples do.
 
-        The start, Beta(1, 2) against Beta(2, 1) with equal weights, has the value itself as the posterior of
-        the noisy component. Paper: gives no start; this one is in the released code.
+        `start` is P(noisy) of each value to begin with; by default the value itself, which is what Beta(1, 2) against
+        Beta(2, 1) with equal weights gives. Paper: gives no start; this one is in the released code.
         """
         points = values.detach().to("cpu", torch.float64).flatten()
         copies = torch.ones_like(points) if counts is None else counts.to("cpu", torch.float64).flatten()
-        noisy = points
+        noisy = points if start is None else start
         limit = CONVERGED_LIMIT if self.iterations == "converged" else self.iterations
         for _ in range(limit):
             before = (*self.weights_, *self.parameters_[0], *self.parameters_[1])

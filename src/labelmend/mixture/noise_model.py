@@ -15,16 +15,7 @@ FEWEST_OF_A_COMPONENT = 2.0
 COINCIDE = 1e-6
 HISTOGRAM_FROM = 20_000
 BINS = 4096
-LEAST_LOSS = 1e-4
 CHUNK = 1 << 20
-
-
-def _as_they_are(losses: Tensor) -> Tensor:
-    return losses
-
-
-def _log(losses: Tensor) -> Tensor:
-    return (losses.clamp_min(0) + LEAST_LOSS).log()
 
 
 @dataclass(frozen=True)
@@ -32,15 +23,14 @@ class Scaling:
     """How losses are brought into (0, 1).
 
     `trim` is the share cut off at each end before fitting, `edge` the distance kept from 0 and 1, and the two
-    offsets are added to the lower bound and to the span. `warp` is a rising function that losses go through first, and
-    `least_gap` how far apart, in standard deviations, the two means must be to count as two humps.
+    offsets are added to the lower bound and to the span. `least_gap` is how far apart, in standard deviations, the two
+    means must be to count as two humps.
     """
 
     trim: float = 0.0
     edge: float = 1e-4
     low_offset: float = 0.0
     span_offset: float = 0.0
-    warp: Callable[[Tensor], Tensor] = _as_they_are
     least_gap: float = 0.0
 
     def bounds(self, losses: Tensor) -> tuple[float, float]:
@@ -60,12 +50,17 @@ PERCENTILES = Scaling(trim=0.05, edge=1e-3, low_offset=1e-5, span_offset=1e-6)
 """Released: min-max between the 5th and the 95th percentile, and only what lies between is fitted."""
 
 
-LOGARITHMIC = Scaling(trim=1e-12, warp=_log, least_gap=1.5)
-"""Past the paper: logarithms of the losses, on which both groups are close to Gaussian at any stage of training.
+MARGINS = Scaling(trim=1e-12, least_gap=2.0)
+"""Past the paper: margins in place of losses (see `Ledger`), whose two humps are close to Gaussian.
 
-Logarithms of losses from one group are often not quite Gaussian, and two components would share them: so the means must
-be 1.5 mean standard deviations apart, or it is one hump.
+Margins of one hump are often not quite Gaussian, and two components would share them with means about one standard
+deviation apart.
 """
+
+
+FAR_APART = Scaling(trim=1e-12, least_gap=5.0)
+"""Margins again, for training. Two humps must leave no doubt: in the first epochs of heavy noise, slow but right labels
+look wrong, and replacing them costs the few right labels that there are."""
 
 
 class NoiseModel(nn.Module):
@@ -93,7 +88,7 @@ class NoiseModel(nn.Module):
     def fit(self, losses: Tensor) -> Self:
         """Fit the mixture to the losses of the whole training set, or say why there is none."""
         flat = losses.detach().to("cpu").flatten()
-        flat = self.scaling.warp(flat if flat.dtype == torch.float64 else flat.float())
+        flat = flat if flat.dtype == torch.float64 else flat.float()
         self.verdict = self._unfit(flat)
         if self.verdict is None:
             self._fit(flat)
@@ -104,7 +99,7 @@ class NoiseModel(nn.Module):
         """P(wrong | loss), in the shape and on the device of the losses; zero wherever the model is degenerate."""
         if self.degenerate:
             return torch.zeros_like(losses)
-        scaled = self.scale(self.scaling.warp(losses))
+        scaled = self.scale(losses)
         if self.table:
             cell = (scaled * self.table).floor().clamp(0, self.table - 1)
             edge = self.scaling.edge
@@ -112,7 +107,7 @@ class NoiseModel(nn.Module):
         return self.mixture.posterior(scaled)
 
     def scale(self, losses: Tensor) -> Tensor:
-        """Warped losses in [edge, 1 - edge]; what is not a number is taken as the least loss."""
+        """Losses in [edge, 1 - edge]; what is not a number is taken as the least loss."""
         edge = self.scaling.edge
         return ((losses - self.low) / self.span).nan_to_num(nan=0.0).clamp(edge, 1 - edge)
 

@@ -40,7 +40,7 @@ NETS = {
     ),
     "slim-resnet": Net("the same in slim, for CPUs", 8, _resnet([1] * 3, [16, 32, 64])),
     "convnet": Net("three convolutions, for small images", 4, lambda shape, classes, _: ConvNet(shape[0], classes)),
-    "mlp": Net("two hidden layers, for feature tables", 0, lambda shape, classes, _: MLP(math.prod(shape), classes)),
+    "mlp": Net("two hidden layers, for tables", 0, lambda shape, classes, _: MLP(math.prod(shape), classes)),
 }
 
 
@@ -56,8 +56,6 @@ def build_net(
     net = choose("net", name, NETS)
     if net.smallest and len(shape) != 3:
         raise InputError(f"net {name} takes images, but the samples are feature rows of shape {tuple(shape)}; use mlp")
-    if not net.smallest and len(shape) != 1:
-        raise InputError(f"net {name} takes feature rows, but the samples are images of shape {tuple(shape)}")
     if net.smallest and min(shape[1:]) < net.smallest:
         raise InputError(
             f"net {name} takes images from {net.smallest} px, but these are {shape[1]}x{shape[2]}; use convnet"

@@ -41,10 +41,10 @@ class ConvNet(BodyAndHead):
 
 
 class MLP(BodyAndHead):
-    """A multilayer perceptron for feature tables."""
+    """A multilayer perceptron for feature tables; images are taken as rows of pixels."""
 
     def __init__(self, inputs: int, classes: int, *, widths: Sequence[int] = (128, 128)) -> None:
-        layers: list[nn.Module] = []
+        layers: list[nn.Module] = [nn.Flatten()]
         for width in widths:
             layers += [nn.Linear(inputs, width, bias=False), nn.BatchNorm1d(width), nn.ReLU()]
             inputs = width

@@ -1,59 +1,163 @@
 """Build `report.html` from a run directory."""
 
+import base64
+import hashlib
+import shlex
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
-
-import numpy as np
-import pyarrow.parquet as pq
 
 from ..engine.run_dir import RunDirectory, write_atomic
 from ..errors import InputError
-from ..labels.judge import KIND
 from . import figures
+from .confusion import confusion
+from .embedding import embedding
+from .gallery import gallery
+from .read import Findings, read_findings
 
-SHOWN = 50
+SUSPECTS = 200
+OPENING = '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>labelmend'
 
 
-def build_report(run: RunDirectory) -> None:
+def build_report(
+    run: RunDirectory, *, suspects: int = SUSPECTS, embedding_kind: str = "pca", out: Path | None = None
+) -> None:
     """Write the report of a finished run, one self-contained file."""
-    from jinja2 import Environment, StrictUndefined
+    if out is not None:
+        check_replaceable(out)
+    findings = read_findings(run)
+    page = render(
+        "template.html",
+        title=findings.name,
+        run=findings.described,
+        summary=findings.summary,
+        noise=findings.noise,
+        verdict=verdict(findings),
+        precision=known_precision(findings),
+        seen=_seen(findings),
+        gallery=gallery(findings, suspects),
+        confusion=confusion(findings),
+        training=_training(findings),
+        phases=figures.phases(findings.epochs),
+        embedding=embedding(findings, embedding_kind),
+        command=command_line(findings.described["config"]),
+    )
+    write_atomic(out or run.report, page)
+
+
+def check_replaceable(out: Path) -> None:
+    """Refuse to write over a file that is not a page of labelmend's, or into a folder that is not there."""
+    if not out.parent.is_dir():
+        raise InputError(f"{out.parent} is not a folder; make it first or choose another --out")
+    if not out.exists():
+        return
+    if not out.is_file() or not _opening(out).startswith(OPENING.encode()):
+        raise InputError(f"{out} exists and is not a report; choose another file with --out")
+
+
+def _opening(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(len(OPENING))
+
+
+def render(template: str, **values: Any) -> bytes:
+    """A page from a template, with style and script inside; all text is escaped, figures are not."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
 
-    described = run.read()
-    if described.get("status") != "finished":
-        raise InputError(f"{run.path} is {described.get('status')}; finish it with labelmend train ... --resume first")
-    epochs = run.epochs()
-    table = pq.read_table(run.labels_parquet)
-    losses = table["loss"].to_numpy()
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(files(__package__).joinpath("template.html").read_text())
-    histogram = figures.loss_histogram(losses, described["summary"]["mixture"], KIND)
-    page = template.render(
-        run=described,
-        name=run.path.name,
-        summary=described["summary"],
-        verdict=verdict(described),
-        suspects=_suspects(table.to_pydict()),
-        histogram=Markup(histogram),
-        curves=Markup(figures.curves(epochs)),
-        degenerate=described["summary"]["degenerate"],
+    package = files(__package__)
+    environment = Environment(
+        loader=FunctionLoader(lambda name: package.joinpath(name).read_text()),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    write_atomic(run.report, page.encode())
+    environment.filters |= {"percent": percent, "svg": Markup}
+    script = package.joinpath("script.js").read_text()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    style = package.joinpath("style.css").read_text()
+    page = environment.get_template(template).render(
+        script=Markup(script), script_hash=digest, style=Markup(style), **values
+    )
+    return page.encode(errors="replace")
 
 
-def verdict(described: dict[str, Any]) -> str:
+def percent(share: float | None, digits: int = 1) -> str:
+    """A share in percent, or a dash where it is unknown."""
+    return "–" if share is None else f"{100 * share:.{digits}f}\u00a0%"
+
+
+def verdict(findings: Findings) -> str:
     """What the run found, in one sentence."""
-    summary, samples = described["summary"], described["data"]["samples"]
-    if summary["degenerate"]:
-        return f"No evidence of wrong labels: the losses of the {samples:,} samples form one group."
-    share = summary["suspects"] / samples
+    noise, samples = findings.noise, len(findings.table)
+    if not noise["evidence"]:
+        reason = f" ({noise['reason']})" if noise["reason"] else ""
+        return f"No evidence of wrong labels among {samples:,} samples{reason}; every label is kept."
+    interval = noise["interval"]
+    between = f" (between {percent(interval[0])} and {percent(interval[1])})" if interval else ""
     return (
-        f"{summary['suspects']:,} of {samples:,} labels ({share:.1%}) look wrong; "
-        f"the estimated noise rate is {summary['noise_rate']:.1%}."
+        f"About {percent(noise['rate'])} of {samples:,} labels are wrong{between}: {noise['flagged']:,} are flagged, "
+        f"{noise['relabel']:,} to relabel and {noise['look']:,} to look at{_precision(noise['expected_precision'])}."
     )
 
 
-def _suspects(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    order = np.lexsort((-np.asarray(columns["loss"]), -np.asarray(columns["noisy_probability"])))
-    rows = [{name: values[i] for name, values in columns.items()} for i in order[:SHOWN]]
-    return [row for row in rows if row["noisy_probability"] > 0.5]
+def _precision(expected: float | None) -> str:
+    return "" if expected is None else f", and about {percent(expected)} of the flagged should really be wrong"
+
+
+def known_precision(findings: Findings) -> float | None:
+    """The share of flagged labels that are really wrong, where the truth is known."""
+    if not findings.has_truth or not findings.flagged.any():
+        return None
+    wrong = findings.column("given") != findings.column("truth")
+    return float(wrong[findings.flagged].mean())
+
+
+def command_line(config: dict[str, Any]) -> str:
+    """The command that asks for the same run, with every option that had a value."""
+    parts = ["labelmend", "train", config["source"], "--out", config["out"]]
+    for name, value in config.items():
+        if name in ("source", "out", "settings", "resume") or value is None or value is False:
+            continue
+        flag = f"--{name.replace('_', '-')}"
+        parts += [flag] if value is True else [flag, str(value)]
+    for key, value in config.get("settings", {}).items():
+        parts += ["--set", f"{key}={value}"]
+    return shlex.join(parts)
+
+
+def _seen(findings: Findings) -> list[tuple[str, str]]:
+    """What the labels were judged by, and the losses that training went by, each with its caption."""
+    threshold, flagged = findings.noise["threshold"], findings.flagged
+    margins = figures.both_widths(
+        figures.hump_histogram,
+        findings.column("margin"),
+        flagged,
+        findings.summary["mixture"],
+        on="margin",
+        threshold=threshold,
+    )
+    fitted = findings.epochs[-1]["mixture"] if findings.epochs else None
+    losses = figures.both_widths(
+        figures.hump_histogram, findings.column("loss"), flagged, fitted, on="loss", threshold=threshold
+    )
+    return [
+        (margins, "How much more the network believed in the best other class than in the given label, over the run."),
+        (losses, "Cross-entropy of every sample against its given label after the last epoch."),
+    ]
+
+
+def _training(findings: Findings) -> list[tuple[str, str]]:
+    """Figures over the epochs, each with its caption."""
+    accuracy = figures.both_widths(figures.curves, findings.epochs)
+    shown = [(accuracy, "Accuracy on the test split, and what was known of the labels.")]
+    recorded = findings.losses_by_epoch()
+    if recorded is not None:
+        losses, rows = recorded
+        bands = figures.loss_bands(losses, findings.flagged[rows], findings.epochs)
+        shown.append((bands, "Loss of kept and of flagged samples: median and quartiles."))
+    path = figures.mixture_path(findings.epochs)
+    if path is not None:
+        shown.append((path, "The mixture that training went by: means of both components, weight of the noisy one."))
+    return shown

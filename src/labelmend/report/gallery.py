@@ -1,0 +1,94 @@
+"""The most suspicious samples, as pictures or as rows of a table."""
+
+import base64
+import io
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from .read import Findings
+
+MOST_COLUMNS = 12
+PICTURE_BYTES = 12_000
+SMALL = 64
+KINDS = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg"}
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Suspects in order, the pairs of given and suggested label among them, and names of feature columns, if any."""
+
+    suspects: list[dict[str, Any]]
+    pairs: list[tuple[str, str, int]]
+    columns: list[str]
+    total: int
+
+    @property
+    def pictures(self) -> bool:
+        """Whether any suspect has a picture."""
+        return any(suspect["picture"] for suspect in self.suspects)
+
+
+def gallery(findings: Findings, limit: int) -> Gallery:
+    """The `limit` most suspicious samples that are not to be kept, each with its picture or features."""
+    evidence = _evidence(findings)
+    rows = _order(findings, evidence)
+    rows = rows[findings.flagged[rows]][:limit]
+    suspects = findings.table.take(rows).to_pylist()
+    shown = {} if evidence is None else {row["id"]: row for row in _matching(evidence, suspects)}
+    metadata = {} if evidence is None else evidence.schema.metadata or {}
+    counts = Counter((suspect["given"], suspect["suggested"]) for suspect in suspects)
+    pairs = [(*pair, count) for pair, count in counts.most_common()]
+    numbers = {pair[:2]: number for number, pair in enumerate(pairs)}
+    for suspect, row in zip(suspects, rows.tolist(), strict=True):
+        found = shown.get(suspect["id"], {})
+        suspect["verdict"] = str(findings.verdicts[row])
+        suspect["pair"] = numbers[suspect["given"], suspect["suggested"]]
+        suspect["picture"], suspect["small"] = _picture(found.get("picture"))
+        suspect["features"] = (found.get("features") or [])[:MOST_COLUMNS]
+    columns = json.loads(metadata.get(b"columns", b"[]"))[:MOST_COLUMNS]
+    return Gallery(suspects, pairs, columns, int(findings.flagged.sum()))
+
+
+def _evidence(findings: Findings) -> pa.Table | None:
+    return pq.read_table(findings.run.suspects) if findings.run.suspects.is_file() else None
+
+
+def _order(findings: Findings, evidence: pa.Table | None) -> Any:
+    """Rows of the label table, most suspicious first: those of the evidence in its order, then the others."""
+    by_probability = np.lexsort((-findings.column("margin"), -findings.column("noisy_probability")))
+    if evidence is None:
+        return by_probability
+    found = pc.index_in(evidence["id"], findings.table["id"].combine_chunks()).drop_null().to_numpy().astype(np.int64)
+    return np.concatenate([found, by_probability[~np.isin(by_probability, found)]])
+
+
+def _matching(evidence: pa.Table, suspects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    wanted = pa.array([suspect["id"] for suspect in suspects], pa.string())
+    rows: list[dict[str, Any]] = evidence.filter(pc.is_in(evidence["id"], wanted)).to_pylist()
+    return rows
+
+
+def _picture(content: bytes | None) -> tuple[str | None, bool]:
+    """A data address of the picture, and whether it is so small that its pixels are best shown as squares."""
+    from PIL import Image
+
+    kind = next((name for start, name in KINDS.items() if content and content.startswith(start)), None)
+    if content is None or kind is None:
+        return None, False
+    try:
+        with Image.open(io.BytesIO(content)) as image:
+            small = max(image.size) < SMALL
+            if len(content) > PICTURE_BYTES:
+                buffer = io.BytesIO()
+                image.convert("RGB").save(buffer, "JPEG", quality=80)
+                content, kind = buffer.getvalue(), "jpeg"
+    except (OSError, ValueError):
+        return None, False
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}", small

@@ -1,0 +1,83 @@
+"""What a finished run left behind, read once for all sections; the evidence may be missing."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from ..engine.run_dir import RunDirectory
+from ..errors import InputError
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The files of one run as arrays; classes are indices into `classes`, in the order of the data set."""
+
+    run: RunDirectory
+    described: dict[str, Any]
+    epochs: list[dict[str, Any]]
+    table: pa.Table
+
+    @property
+    def name(self) -> str:
+        """The folder's name, also for `.`."""
+        return self.run.path.resolve().name
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What the run came to."""
+        return dict(self.described["summary"])
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes."""
+        return list(self.described["data"]["classes"])
+
+    def column(self, name: str) -> NDArray[Any]:
+        """One column of the label table; class names as indices."""
+        if name in ("given", "suggested", "truth"):
+            return np.asarray(pc.index_in(self.table[name], pa.array(self.classes, pa.string())).to_numpy())
+        return np.asarray(self.table[name].to_numpy())
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether it is known which labels are right."""
+        return "truth" in self.table.column_names
+
+    @cached_property
+    def verdicts(self) -> NDArray[np.str_]:
+        """keep, relabel or look for each sample."""
+        return np.asarray(self.table["verdict"].to_pylist(), dtype=str)
+
+    @property
+    def flagged(self) -> NDArray[np.bool_]:
+        """Whether each label is to be changed or looked at."""
+        return np.asarray(self.verdicts != "keep")
+
+    @cached_property
+    def noise(self) -> dict[str, Any]:
+        """The estimate of the noise."""
+        return dict(json.loads(self.run.noise_json.read_bytes()))
+
+    def losses_by_epoch(self) -> tuple[NDArray[np.float16], NDArray[np.int64]] | None:
+        """Recorded losses, [epochs, M], and the sample of each column; None if the run kept none."""
+        if not self.run.losses.is_file() or not self.epochs:
+            return None
+        flat = np.fromfile(self.run.losses, dtype="<f2")
+        columns = min(len(self.table), 20_000)
+        rows = len(flat) // columns
+        return flat[: rows * columns].reshape(rows, columns), np.arange(columns) * len(self.table) // columns
+
+
+def read_findings(run: RunDirectory) -> Findings:
+    """Read a finished run; one that is not finished is refused."""
+    described = run.read()
+    if described.get("status") != "finished":
+        raise InputError(f"{run.path} is {described.get('status')}; finish it with labelmend train ... --resume first")
+    return Findings(run, described, run.epochs(), pq.read_table(run.labels_parquet))

@@ -1,0 +1,202 @@
+"""Run directories written by the contract of their files, without training."""
+
+import io
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+from safetensors.numpy import save_file
+
+from labelmend.engine.run_dir import RunDirectory
+
+CLASSES = ("cat", "dog", "owl")
+
+
+def png(pixels: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def write_run(
+    path: Path,
+    *,
+    samples: int = 120,
+    classes: Sequence[str] = CLASSES,
+    ids: Sequence[str] | None = None,
+    pictures: Sequence[np.ndarray] | None = None,
+    columns: Sequence[str] = (),
+    truth: Sequence[int] | np.ndarray | None = None,
+    rate: float = 0.3,
+    evidence: bool = True,
+    epochs: int = 12,
+    method: str = "m-dyr-h",
+    features: np.ndarray | None = None,
+    seed: int = 0,
+) -> RunDirectory:
+    """A finished run on made-up losses; images of noise, or a table if `columns` are named."""
+    rng = np.random.default_rng(seed)
+    run = RunDirectory(path)
+    run.create({})
+    run.evidence.mkdir(exist_ok=True)
+    count = len(classes)
+    names = np.asarray(classes, dtype=object)
+    truth = np.arange(samples) % count if truth is None else np.asarray(truth)
+    wrong = rng.random(samples) < (rate if evidence else 0)
+    given = np.where(wrong, (truth + rng.integers(1, max(count, 2), samples)) % count, truth)
+    log_loss = np.where(wrong, rng.normal(1.0, 0.35, samples), rng.normal(-4.0, 1.2, samples))
+    loss = np.exp(log_loss)
+    probability = np.where(wrong, rng.beta(30, 1, samples), rng.beta(1, 60, samples))
+    verdict = np.where(~wrong, "keep", np.where(rng.random(samples) < 0.9, "relabel", "look"))
+    confidence = np.where(wrong, rng.beta(20, 2, samples), 1 - probability)
+    table = {
+        "id": [f"train/{i:05}" for i in range(samples)] if ids is None else list(ids),
+        "given": names[given],
+        "noisy_probability": probability,
+        "suggested": names[np.where(verdict == "look", given, truth)],
+        "confidence": confidence,
+        "loss": loss,
+        "margin": log_loss,
+        "steadiness": np.where(wrong, 0.9, 0.0),
+        "verdict": verdict,
+        "truth": names[truth],
+    }
+    text = {"id", "given", "suggested", "verdict", "truth"}
+    arrow = pa.table({name: pa.array(list(v), pa.string() if name in text else None) for name, v in table.items()})
+    pq.write_table(arrow, run.labels_parquet)
+    order = np.argsort(-probability, kind="stable")[: min(1000, max(int(wrong.sum()), 1))]
+    suspects: dict[str, Any] = {"id": pa.array([table["id"][i] for i in order], pa.string())}
+    if columns:
+        suspects["features"] = pa.array(rng.normal(size=(len(order), len(columns))).tolist(), pa.list_(pa.float32()))
+    else:
+        noise = rng.integers(0, 255, (len(order), 8, 8, 3), dtype=np.uint8)
+        shown = noise if pictures is None else [pictures[i] for i in order]
+        suspects["picture"] = pa.array([png(picture) for picture in shown], pa.binary())
+    evidence_table = pa.table(suspects)
+    if columns:
+        evidence_table = evidence_table.replace_schema_metadata({b"columns": json.dumps(list(columns)).encode()})
+    pq.write_table(evidence_table, run.suspects)
+    _write_noise(run, classes, given, truth, wrong, evidence=evidence, verdict=verdict)
+    _write_losses(run, rng, epochs, wrong)
+    rows = np.sort(rng.choice(samples, min(samples, 5000), replace=False))
+    if features is None:
+        centres = rng.normal(0, 3, (count, 8)).astype(np.float32)
+        features = centres[truth] + rng.normal(size=(samples, 8)).astype(np.float32)
+    tensors = {"index": rows.astype(np.int64), "features": np.ascontiguousarray(features[rows], dtype=np.float32)}
+    save_file(tensors, run.features, {"explained": "0.41,0.22,0.1"})
+    _write_epochs(run, epochs, rate)
+    run.run_json.write_text(json.dumps(_description(path, samples, classes, log_loss, wrong, evidence, epochs, method)))
+    return run
+
+
+def _write_noise(
+    run: RunDirectory, classes: Sequence[str], given: np.ndarray, truth: np.ndarray, wrong: np.ndarray, **rest: Any
+) -> None:
+    count = len(classes)
+    transition = np.zeros((count, count))
+    np.add.at(transition, (truth, given), 1)
+    transition /= np.maximum(transition.sum(axis=1, keepdims=True), 1)
+    by_class = [(name, int((given == i).sum()), int((given == i)[wrong].sum())) for i, name in enumerate(classes)]
+    rate = float(wrong.mean())
+    noise = {
+        "evidence": rest["evidence"],
+        "reason": None if rest["evidence"] else "a single hump",
+        "rate": rate,
+        "interval": [max(rate - 0.02, 0), rate + 0.02],
+        "threshold": 0.5,
+        "flagged": int(wrong.sum()),
+        "relabel": int((rest["verdict"] == "relabel").sum()),
+        "look": int((rest["verdict"] == "look").sum()),
+        "expected_precision": 0.97 if rest["evidence"] else None,
+        "classes": [{"name": n, "samples": s, "rate": f / max(s, 1), "flagged": f} for n, s, f in by_class],
+        "transition": transition.tolist(),
+    }
+    run.noise_json.write_text(json.dumps(noise))
+
+
+def _write_losses(run: RunDirectory, rng: np.random.Generator, epochs: int, wrong: np.ndarray) -> None:
+    columns = min(len(wrong), 20_000)
+    which = wrong[np.arange(columns) * len(wrong) // columns]
+    time = np.linspace(0, 1, epochs)[:, None]
+    level = np.where(which, 2.3 + time, 2.3 * (1 - time) + 0.05)
+    losses = level * rng.gamma(9, 1 / 9, (epochs, columns))
+    run.losses.write_bytes(losses.astype("<f2").tobytes())
+
+
+def _write_epochs(run: RunDirectory, epochs: int, rate: float) -> None:
+    for epoch in range(1, epochs + 1):
+        time = epoch / epochs
+        late = time > 0.35
+        mixture = {"weight_clean": 1 - rate, "weight_noisy": rate, "alpha_clean": 2 - time, "beta_clean": 5 + 3 * time}
+        mixture |= {"alpha_noisy": 4 + 3 * time, "beta_noisy": 4.0, "low": 0.0, "span": 5 + time}
+        run.append_epoch(
+            {
+                "epoch": epoch,
+                "phase": "mixup + dynamic bootstrapping" if late else "mixup warm-up",
+                "lr": 0.1,
+                "train_loss": 2 - time,
+                "test_accuracy": 0.4 + 0.55 * time**0.3,
+                "noise_rate": rate * min(1, 1.5 - time),
+                "auc": 0.7 + 0.29 * time**0.5,
+                "mixture": mixture if epoch > 1 else None,
+                "degenerate": None,
+                "seconds": 1.5,
+            }
+        )
+
+
+def _description(
+    path: Path,
+    samples: int,
+    classes: Sequence[str],
+    log_loss: np.ndarray,
+    wrong: np.ndarray,
+    evidence: bool,
+    epochs: int,
+    method: str,
+) -> dict[str, Any]:
+    low, span = float(log_loss.min()), float(np.ptp(log_loss))
+    mixture = None
+    if evidence:
+        mixture = {
+            "weight_clean": float(1 - wrong.mean()),
+            "weight_noisy": float(wrong.mean()),
+            "low": low,
+            "span": span,
+        }
+        for side, group in (("clean", ~wrong), ("noisy", wrong)):
+            scaled = (log_loss[group] - low) / span
+            mixture |= {f"mean_{side}": float(scaled.mean()), f"variance_{side}": float(scaled.var()) + 1e-6}
+    reasons = dict.fromkeys(("net", "epochs", "batch_size", "augment", "threads"), "because it fits")
+    config = {"source": "made-up.npz", "out": str(path), "method": method, "noise": None, "seed": 0, "settings": {}}
+    return {
+        "status": "finished",
+        "config": config | {"labels": None, "skip_bad": False, "resume": False},
+        "options": {"noise_model": "bmm"},
+        "chosen": {"net": "convnet", "epochs": epochs, "batch_size": 32, "threads": 1, "reasons": reasons},
+        "data": {"name": "made-up", "samples": samples, "shape": [3, 8, 8], "classes": list(classes)},
+        "noise": {"kind": "symmetric", "nominal": 0.35, "real": float(wrong.mean())},
+        "machine": {"device": "cpu"},
+        "versions": {"python": "3.11", "labelmend": "0.1.0"},
+        "summary": {
+            "best_accuracy": 0.951,
+            "last_accuracy": 0.95,
+            "noise_rate": float(wrong.mean()),
+            "auc": 0.99,
+            "mixture": mixture,
+            "degenerate": None if evidence else "a single hump",
+            "suspects": int(wrong.sum()),
+            "seconds": 18.0,
+        },
+    }
+
+
+@pytest.fixture
+def make_run(tmp_path: Path) -> Callable[..., RunDirectory]:
+    return lambda name="run", **options: write_run(tmp_path / name, **options)

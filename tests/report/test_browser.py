@@ -1,0 +1,212 @@
+"""The report in a real browser."""
+
+import os
+import shutil
+
+import pytest
+
+from labelmend.report.build import build_report
+from labelmend.report.compare import build_comparison
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = os.environ.get("LABELMEND_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+PAYLOADS = [
+    "<script>window.__pwned=1</script>",
+    "</script><script>window.__pwned=1</script>",
+    "<img src=x onerror=window.__pwned=1>",
+    "<svg onload=window.__pwned=1>",
+    "<svg><script>window.__pwned=1</script></svg>",
+    '"><script>window.__pwned=1</script>',
+    "'><img src=x onerror=window.__pwned=1>",
+    '" onmouseover="window.__pwned=1" x="',
+    "' onfocus='window.__pwned=1' autofocus='",
+    "</title><script>window.__pwned=1</script>",
+    "</style><script>window.__pwned=1</script>",
+    "</textarea><script>window.__pwned=1</script>",
+    "<iframe srcdoc='<script>parent.__pwned=1</script>'></iframe>",
+    "<details open ontoggle=window.__pwned=1>",
+    "<a href=javascript:window.__pwned=1>go</a>",
+    "<!-- comment --><b>bold</b>",
+    "<![CDATA[<script>window.__pwned=1</script>]]>",
+    "{{ 7 * 7 }}{% raw %}",
+    "${window.__pwned=1}`",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "$\\frac{1}{2}$ <mathjax>",
+    "<base href=https://example.invalid/>",
+    "<link rel=stylesheet href=https://example.invalid/a.css>",
+    "<meta http-equiv=refresh content='0;url=https://example.invalid'>",
+    "\u2028\u2029\u202e<video><source onerror=window.__pwned=1></video>",
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("no Chromium found; set LABELMEND_CHROMIUM")
+    with api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Open a file; afterwards nothing may have been logged, fetched or popped up."""
+    pages, trouble, requests = [], [], []
+
+    def opened(path, **options):
+        page = browser.new_page(**{"viewport": {"width": 1280, "height": 900}} | options)
+        page.on("console", lambda message: trouble.append(message.text))
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on("dialog", lambda dialog: (trouble.append(f"dialog {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(path.resolve().as_uri())
+        pages.append(page)
+        return page
+
+    yield opened
+    pwned = [page.evaluate("typeof window.__pwned") for page in pages]
+    for page in pages:
+        page.close()
+    assert trouble == []
+    assert set(pwned) <= {"undefined"}
+    assert [url for url in requests if not url.startswith(("file://", "data:"))] == []
+
+
+@pytest.fixture
+def report(make_run):
+    run = make_run(samples=300)
+    build_report(run)
+    return run.report
+
+
+def facts(page, name):
+    return page.eval_on_selector_all(".suspect:not([hidden])", f"items => items.map(i => i.dataset.{name})")
+
+
+def focused(page, name="id"):
+    return page.evaluate(f"document.activeElement.dataset.{name}")
+
+
+def test_filters_show_what_they_say_and_count_it(visit, report):
+    page = visit(report)
+    everything = len(facts(page, "id"))
+    page.select_option("#kind", "look")
+    assert set(facts(page, "verdict")) == {"look"}
+    assert page.inner_text("#count") == f"{len(facts(page, 'id'))} of {everything} shown"
+    page.select_option("#kind", "")
+    page.select_option("#pair", "0")
+    assert len(set(zip(facts(page, "given"), facts(page, "suggested"), strict=True))) == 1
+    page.select_option("#pair", "")
+    page.fill("#least", "0.98")
+    assert 0 < len(facts(page, "id")) < everything
+    assert all(float(p) >= 0.98 for p in facts(page, "probability"))
+    page.select_option("#kind", "look")
+    page.fill("#least", "1")
+    assert page.is_visible("#nothing")
+
+
+def test_sorting_reorders_and_comes_back(visit, report):
+    page = visit(report)
+    before = facts(page, "id")
+    page.select_option("#sort", "id")
+    assert facts(page, "id") == sorted(before)
+    page.select_option("#sort", "confidence")
+    values = [float(value) for value in facts(page, "confidence")]
+    assert values == sorted(values, reverse=True)
+    page.select_option("#sort", "given")
+    assert facts(page, "given") == sorted(facts(page, "given"))
+    page.select_option("#sort", "order")
+    assert facts(page, "id") == before
+
+
+def test_keys_move_open_and_close(visit, report):
+    page = visit(report)
+    ids = facts(page, "id")
+    page.keyboard.press("j")
+    assert focused(page) == ids[0]
+    page.keyboard.press("j")
+    page.keyboard.press("ArrowRight")
+    assert focused(page) == ids[2]
+    page.keyboard.press("k")
+    assert focused(page) == ids[1]
+    page.keyboard.press("ArrowDown")
+    assert ids.index(focused(page)) > 2
+    page.keyboard.press("ArrowUp")
+    assert focused(page) == ids[1]
+    page.keyboard.press("Enter")
+    assert page.is_visible("#closer")
+    assert page.text_content("#closer [data-slot=id]") == ids[1]
+    page.keyboard.press("ArrowRight")
+    assert page.text_content("#closer [data-slot=id]") == ids[2]
+    page.keyboard.press("Escape")
+    assert not page.is_visible("#closer")
+    assert focused(page) == ids[2]
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "pair"
+
+
+def test_only_some_suspects_are_unfolded_until_asked_for(visit, report):
+    page = visit(report)
+    total = len(facts(page, "id"))
+    assert page.locator(".suspect:visible").count() == 48
+    page.click("#more")
+    assert page.locator(".suspect:visible").count() == total
+
+
+def test_rows_of_a_table_open_too(visit, make_run):
+    run = make_run(columns=["a", "b"])
+    build_report(run)
+    page = visit(run.report)
+    page.keyboard.press("j")
+    page.keyboard.press("ArrowDown")
+    assert focused(page) == facts(page, "id")[1]
+    page.keyboard.press("Enter")
+    assert page.text_content("#closer [data-slot=id]") == facts(page, "id")[1]
+
+
+@pytest.mark.parametrize("columns", [(), tuple(PAYLOADS[:12])], ids=["pictures", "table"])
+def test_payloads_render_as_text(visit, make_run, columns):
+    ids = [f"{PAYLOADS[i % 25]} {i}" for i in range(400)]
+    run = make_run(PAYLOADS[2], classes=PAYLOADS, ids=ids, samples=400, columns=columns)
+    build_report(run)
+    page = visit(run.report)
+    assert page.text_content(".brand .text") == PAYLOADS[2]
+    assert page.title() == f"labelmend: {PAYLOADS[2]}"
+    shown = page.eval_on_selector_all(".suspect del, .suspect ins", "items => items.map(i => i.textContent)")
+    assert set(shown) == set(PAYLOADS)
+    heads = page.eval_on_selector_all(".heat tbody th", "items => items.map(i => i.textContent)")
+    assert heads == PAYLOADS
+    place = "td:first-child" if columns else ".id"
+    texts = page.eval_on_selector_all(f".suspect {place}", "items => items.map(i => i.textContent)")
+    assert texts == facts(page, "id")
+    assert set(texts) <= set(ids)
+    for number in range(3):
+        page.locator(".suspect").nth(number).click()
+        assert page.text_content("#closer [data-slot=id]") == texts[number]
+        page.keyboard.press("Escape")
+
+
+def test_run_names_render_as_text(visit, make_run, tmp_path):
+    names = [payload for payload in PAYLOADS if "/" not in payload]
+    runs = [make_run(name, classes=PAYLOADS[:3], samples=60, epochs=3) for name in names]
+    build_comparison(runs, tmp_path / "comparison.html")
+    page = visit(tmp_path / "comparison.html")
+    assert page.eval_on_selector_all("#runs tbody th .text", "items => items.map(i => i.textContent)") == names
+    assert page.eval_on_selector_all("#accuracy .text", "items => items.map(i => i.textContent)") == names
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_page_is_wider_than_the_screen(visit, report, width):
+    page = visit(report, viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_without_scripts_all_suspects_are_there(visit, browser, report):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.resolve().as_uri())
+    assert page.locator(".suspect:visible").count() > 48
+    assert not page.is_visible(".controls")
+    context.close()

@@ -1,0 +1,65 @@
+import torch
+from torch.nn import functional as F  # noqa: N812
+
+from labelmend.core import LEAST_BELIEF, Ledger
+
+
+def passes(samples=40, classes=5, count=7):
+    rng = torch.Generator().manual_seed(0)
+    labels = torch.randint(classes, (samples,), generator=rng)
+    return labels, torch.randn(count, samples, classes, generator=rng) * 2
+
+
+def recorded(labels, logits):
+    ledger = Ledger(len(labels))
+    for one in logits:
+        ledger.open_pass()
+        for index in torch.arange(len(labels)).split(16):
+            ledger.write(index, labels[index], one[index])
+    return ledger
+
+
+def naive_margins(labels, logits):
+    rows = []
+    for label, row in zip(labels, logits.softmax(dim=1), strict=True):
+        others = [p for k, p in enumerate(row) if k != label]
+        rows.append((max(others) + LEAST_BELIEF).log() - (row[label] + LEAST_BELIEF).log())
+    return torch.stack(rows)
+
+
+def test_margins_and_doubts_are_means_over_the_passes_and_losses_are_the_last():
+    labels, logits = passes()
+    ledger = recorded(labels, logits)
+    each = torch.stack([naive_margins(labels, one) for one in logits])
+    assert torch.allclose(ledger.margins, each.mean(dim=0), atol=1e-5)
+    assert torch.allclose(ledger.doubts, (each > 0).float().mean(dim=0), atol=1e-6)
+    assert torch.allclose(ledger.losses, F.cross_entropy(logits[-1], labels, reduction="none"))
+
+
+def test_after_a_restart_only_later_passes_count():
+    labels, logits = passes()
+    ledger = recorded(labels, logits[:3])
+    ledger.restart()
+    for one in logits[3:]:
+        ledger.open_pass()
+        ledger.write(torch.arange(len(labels)), labels, one)
+    later = recorded(labels, logits[3:])
+    for name in ("margins", "doubts", "leads"):
+        assert torch.allclose(getattr(ledger, name), getattr(later, name), atol=1e-6)
+    assert (ledger.rivals == later.rivals)[later.leads > 0].all()
+
+
+def test_the_rival_is_the_class_that_most_passes_vote_for_and_never_the_given_one():
+    labels = torch.tensor([0, 0, 1])
+    vote = {name: torch.tensor(row) for name, row in {"a": [0.0, 9, 0], "b": [0.0, 0, 9], "given": [0.0, 9, 1]}.items()}
+    logits = torch.stack(
+        [
+            torch.stack([vote["a"], vote["b"], vote["given"]]),
+            torch.stack([vote["b"], vote["b"], vote["given"]]),
+            torch.stack([vote["a"], vote["b"], vote["given"]]),
+        ]
+    )
+    ledger = recorded(labels, logits)
+    assert ledger.rivals.tolist() == [1, 2, 2]
+    assert ledger.leads[0] < 0.5 < ledger.leads[1]
+    assert (ledger.leads <= 1).all()
