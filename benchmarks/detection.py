@@ -47,6 +47,7 @@ class Row:
     limit: int | None = None
     net: str | None = None
     epochs: int | None = None
+    size: int | None = None
 
 
 CIFAR = str(SHARED / "cifar10" / "train.parquet")
@@ -56,17 +57,17 @@ ROWS = {
     "digits-50": Row("digits", "symmetric:0.5"),
     "digits-80": Row("digits", "symmetric:0.8"),
     "digits-asymmetric-40": Row("digits", "asymmetric:0.4"),
-    "fashion-mnist-20": Row("fashion-mnist", "symmetric:0.2", limit=6000, net="convnet", epochs=30),
-    "fashion-mnist-50": Row("fashion-mnist", "symmetric:0.5", limit=6000, net="convnet", epochs=30),
-    "fashion-mnist-80": Row("fashion-mnist", "symmetric:0.8", limit=6000, net="convnet", epochs=30),
-    "cifar10n-random1": Row(CIFAR, labels=f"{HUMAN}:random_label1", limit=5000, net="convnet", epochs=40),
-    "cifar10n-aggre": Row(CIFAR, labels=f"{HUMAN}:aggre_label", limit=5000, net="convnet", epochs=40),
+    "fashion-mnist-20": Row("fashion-mnist", "symmetric:0.2", limit=6000, net="mlp", epochs=60),
+    "fashion-mnist-50": Row("fashion-mnist", "symmetric:0.5", limit=6000, net="mlp", epochs=60),
+    "fashion-mnist-80": Row("fashion-mnist", "symmetric:0.8", limit=6000, net="mlp", epochs=60),
+    "cifar10n-random1": Row(CIFAR, labels=f"{HUMAN}:random_label1", limit=5000, net="convnet", epochs=30, size=16),
+    "cifar10n-aggre": Row(CIFAR, labels=f"{HUMAN}:aggre_label", limit=5000, net="convnet", epochs=30, size=16),
 }
 
 
 def prepared(row: Row, seed: int, out: str, **settings: str) -> Prepared:
     config = TrainConfig(
-        row.source, out, net=row.net, epochs=row.epochs, noise=row.noise, labels=row.labels, limit=row.limit,
+        row.source, out, net=row.net, epochs=row.epochs, noise=row.noise, labels=row.labels, limit=row.limit, size=row.size,
         seed=seed, threads=1, device="cpu", settings=settings,
     )  # fmt: skip
     return prepare(config)
