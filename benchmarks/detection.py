@@ -67,8 +67,8 @@ ROWS = {
 
 def prepared(row: Row, seed: int, out: str, **settings: str) -> Prepared:
     config = TrainConfig(
-        row.source, out, net=row.net, epochs=row.epochs, noise=row.noise, labels=row.labels, limit=row.limit, size=row.size,
-        seed=seed, threads=1, device="cpu", settings=settings,
+        row.source, out, net=row.net, epochs=row.epochs, noise=row.noise, labels=row.labels, limit=row.limit,
+        size=row.size, seed=seed, threads=1, device="cpu", settings=settings,
     )  # fmt: skip
     return prepare(config)
 
