@@ -170,7 +170,7 @@ def train(
 def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> None:
     """Judge the labels and write what the run leaves behind: table, noise, evidence, model, summary and report."""
     run, data = prepared.run, prepared.data
-    judgement = judge(trainer.ledgers)
+    judgement = judge(trainer.ledgers, data.labels.observed, len(data.class_names))
     table = label_table(data, trainer.ledgers, judgement)
     write_atomic(run.labels_csv, csv_bytes(table.to_arrow()))
     write_atomic(run.labels_parquet, parquet_bytes(table.to_arrow()))
@@ -183,7 +183,7 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
         "best_accuracy": max(accuracies, default=None),
         "last_accuracy": accuracies[-1] if accuracies else None,
         "noise_rate": judgement.rate,
-        "auc": None if trainer.wrong is None else detection_auc(judgement.margin, trainer.wrong),
+        "auc": None if trainer.wrong is None else detection_auc(judgement.score, trainer.wrong.cpu()),
         "mixture": judgement.mixture,
         "degenerate": judgement.reason,
         "suspects": len(table.suspects()),

@@ -161,20 +161,15 @@ def _description(
     epochs: int,
     method: str,
 ) -> dict[str, Any]:
-    low, span = float(log_loss.min()), float(np.ptp(log_loss))
     mixture = None
     if evidence:
         mixture = {
-            "weight_clean": float(1 - wrong.mean()),
             "weight_noisy": float(wrong.mean()),
-            "low": low,
-            "span": span,
+            "mean_noisy": float(log_loss[wrong].mean()),
+            "variance_noisy": float(log_loss[wrong].var()),
+            "means_clean": [float(log_loss[~wrong].mean())] * len(classes),
+            "variance_clean": float(log_loss[~wrong].var()),
         }
-        for side, group in (("clean", ~wrong), ("noisy", wrong)):
-            scaled = (log_loss[group] - low) / span
-            mixture |= {f"mean_{side}": float(scaled.mean()), f"variance_{side}": float(scaled.var()) + 1e-6}
-    reasons = dict.fromkeys(("net", "epochs", "batch_size", "augment", "threads"), "because it fits")
-    config = {"source": "made-up.npz", "out": str(path), "method": method, "noise": None, "seed": 0, "settings": {}}
     return {
         "status": "finished",
         "config": config | {"labels": None, "skip_bad": False, "resume": False},

@@ -16,6 +16,14 @@ def test_the_humps_hold_all_samples_and_give_the_posterior_of_bayes():
     assert probability[inside] == pytest.approx((densities[1] / densities.sum(axis=0))[inside], abs=1e-6)
 
 
+def test_with_a_clean_hump_a_class_they_share_the_clean_samples():
+    mixture = {"weight_noisy": 0.3, "mean_noisy": 3.0, "variance_noisy": 1.0}
+    grid = np.linspace(-12, 12, 4001)
+    densities, probability = humps(mixture | {"means_clean": [-4.0, -1.0], "variance_clean": 0.5}, grid)
+    assert np.trapezoid(densities, grid, axis=1) == pytest.approx([0.7, 0.3], abs=1e-3)
+    assert (np.diff(probability) >= 0).all()
+
+
 @pytest.mark.parametrize(
     ("mixture", "expected"),
     [

@@ -1,15 +1,16 @@
 """The last word on every label: a mixture fitted to what the whole run saw, not only its last epoch."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..core import Ledger, generator
-from ..mixture import MARGINS, GaussianMixture, NoiseModel, histogram
+from ..mixture.margins import MarginMixture, Points, why_unfit
 
-RESAMPLED = 200
+RESAMPLED = 50
 INTERVAL = (0.025, 0.975)
 
 
@@ -17,58 +18,75 @@ INTERVAL = (0.025, 0.975)
 class Judgement:
     """What the run found out about each label and about all of them.
 
-    `rival` is the class that the label should be if it is wrong, and `agreement` how sure that is. `interval` is where
-    the noise rate lies with 95 % confidence; `reason` says why there is no evidence of wrong labels, if there is none.
+    `score` ranks the labels, the most suspicious highest. `rival` is the class that the label should be if it is wrong,
+    and `agreement` how sure that is. `interval` is where the noise rate lies with 95 % confidence; `reason` says why
+    there is no evidence of wrong labels, if there is none.
     """
 
     probability: Tensor
+    score: Tensor
     margin: Tensor
     steadiness: Tensor
     rival: Tensor
     agreement: Tensor
     rate: float
     interval: tuple[float, float]
-    mixture: dict[str, float] | None
+    mixture: dict[str, Any] | None
     reason: str | None
 
 
-def judge(ledgers: list[Ledger]) -> Judgement:
+def judge(ledgers: list[Ledger], labels: Tensor, classes: int) -> Judgement:
     """Judge all labels by their mean margin over the tracking passes, so that one unlucky epoch does not decide.
 
     Paper: judges by the loss of one epoch and has no such step. Margins averaged over training rank labels better
     (Pleiss et al. 2020), and both of their humps are close to Gaussian, so that the mixture also counts right: the
     moments of a beta component on losses are pulled by its tail, which makes it call too few labels wrong.
     """
-    margin = torch.stack([ledger.margins for ledger in ledgers]).double().mean(dim=0)
-    steadiness = torch.stack([ledger.doubts for ledger in ledgers]).double().mean(dim=0)
+    margin = torch.stack([ledger.margins for ledger in ledgers]).double().mean(dim=0).cpu()
+    steadiness = torch.stack([ledger.doubts for ledger in ledgers]).double().mean(dim=0).cpu()
     lead, surest = torch.stack([ledger.leads for ledger in ledgers]).max(dim=0)
     rival = torch.stack([ledger.rivals for ledger in ledgers]).gather(0, surest[None])[0]
-    model = NoiseModel(GaussianMixture(iterations="converged"), MARGINS).fit(margin)
-    probability = model.posterior(margin)
+    labels = labels.cpu()
+    score, interval, mixture, reason = _fit(margin, labels, classes)
+    probability = torch.sigmoid(score) if mixture is not None else torch.zeros_like(margin)
     return Judgement(
         probability=probability,
+        score=score,
         margin=margin,
         steadiness=steadiness,
-        rival=rival,
-        agreement=(1 + lead.double()) / 2,
+        rival=rival.cpu(),
+        agreement=(1 + lead.double().cpu()) / 2,
         rate=float(probability.mean()),
-        interval=_interval(model, margin, steadiness),
-        mixture=None if model.degenerate else model.described(),
-        reason=model.verdict,
+        interval=interval or (0.0, float((steadiness > 0.5).double().mean())),
+        mixture=mixture,
+        reason=reason,
     )
 
 
-def _interval(model: NoiseModel, margin: Tensor, steadiness: Tensor) -> tuple[float, float]:
-    """Where the rate lies if the samples had been drawn again; without evidence, up to the share steadily doubted.
+def _fit(
+    margin: Tensor, labels: Tensor, classes: int
+) -> tuple[Tensor, tuple[float, float] | None, dict[str, Any] | None, str | None]:
+    """Log-odds against each label, the interval of the rate and the mixture; or the margins and why there is none."""
+    reason = why_unfit(margin)
+    if reason is not None:
+        return margin, None, None, reason
+    points = Points.of(margin, labels, classes)
+    mixture = MarginMixture().fit(points, classes)
+    reason = mixture.why_not(len(margin))
+    if reason is not None:
+        return margin, None, None, reason
+    interval = _interval(mixture, points, classes)
+    return mixture.log_odds(margin, labels), interval, mixture.described(), None
 
-    It tells of chance in the samples, not of how far their margins are from two Gaussian humps.
+
+def _interval(mixture: MarginMixture, points: Points, classes: int) -> tuple[float, float]:
+    """Where the rate lies if the samples had been drawn again.
+
+    It tells of chance in the samples, not of how far their margins are from Gaussian humps.
     """
-    if model.degenerate:
-        return 0.0, float((steadiness > 0.5).double().mean())
-    points, counts = histogram(margin.cpu(), model.scale)
-    start = model.mixture.posterior(points)
+    start = torch.sigmoid(mixture.log_odds(points.margins, points.classes))
     rng = generator(0, "noise rate interval")
-    draws = [torch.poisson(counts, generator=rng) for _ in range(RESAMPLED)]
-    rates = [GaussianMixture(iterations="converged").fit(points, drawn, start=start).weights_[1] for drawn in draws]
+    draws = (points.resampled(rng) for _ in range(RESAMPLED))
+    rates = [MarginMixture().fit(drawn, classes, start=start).weight for drawn in draws]
     low, high = np.quantile(rates, INTERVAL)
     return float(low), float(high)

@@ -3,7 +3,7 @@
 from .base import Iterations, Mixture
 from .beta import BetaMixture
 from .gaussian import GaussianMixture
-from .noise_model import FAR_APART, MARGINS, MAX_NORMALISED, PERCENTILES, NoiseModel, Scaling, histogram
+from .noise_model import FAR_APART, MAX_NORMALISED, PERCENTILES, NoiseModel, Scaling
 
 MIXTURES: dict[str, type[Mixture]] = {"bmm": BetaMixture, "gmm": GaussianMixture}
 
@@ -17,7 +17,6 @@ def noise_model(
 
 __all__ = [
     "FAR_APART",
-    "MARGINS",
     "MAX_NORMALISED",
     "MIXTURES",
     "PERCENTILES",
@@ -27,6 +26,5 @@ __all__ = [
     "Mixture",
     "NoiseModel",
     "Scaling",
-    "histogram",
     "noise_model",
 ]

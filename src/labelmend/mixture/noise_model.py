@@ -50,17 +50,12 @@ PERCENTILES = Scaling(trim=0.05, edge=1e-3, low_offset=1e-5, span_offset=1e-6)
 """Released: min-max between the 5th and the 95th percentile, and only what lies between is fitted."""
 
 
-MARGINS = Scaling(trim=1e-12, least_gap=2.0)
-"""Past the paper: margins in place of losses (see `Ledger`), whose two humps are close to Gaussian.
-
-Margins of one hump are often not quite Gaussian, and two components would share them with means about one standard
-deviation apart.
-"""
-
-
 FAR_APART = Scaling(trim=1e-12, least_gap=5.0)
-"""Margins again, for training. Two humps must leave no doubt: in the first epochs of heavy noise, slow but right labels
-look wrong, and replacing them costs the few right labels that there are."""
+"""Past the paper: margins in place of losses (see `Ledger`), for training.
+
+Two humps must leave no doubt: in the first epochs of heavy noise, slow but right labels look wrong, and replacing them
+costs the few right labels that there are.
+"""
 
 
 class NoiseModel(nn.Module):

@@ -159,5 +159,7 @@ def _training(findings: Findings) -> list[tuple[str, str]]:
         shown.append((bands, "Loss of kept and of flagged samples: median and quartiles."))
     path = figures.mixture_path(findings.epochs)
     if path is not None:
-        shown.append((path, "The mixture of losses after every epoch: means of both components, weight of the noisy one."))
+        shown.append(
+            (path, "The mixture of losses after every epoch: means of both components, weight of the noisy one.")
+        )
     return shown

@@ -74,12 +74,14 @@ def _belief(axis: Any, grid: Floats, probability: Floats, threshold: float) -> N
         second.axvline(grid[beyond.argmax()], color=BELIEF, lw=1, ls=":", label=f"threshold, {threshold:.2f}")
 
 
-def humps(mixture: Mapping[str, float], values: Floats) -> tuple[Floats, Floats]:
-    """Weighted densities of both components, [2, n], and P(wrong), over values on the scale that was fitted."""
+def humps(mixture: Mapping[str, Any], values: Floats) -> tuple[Floats, Floats]:
+    """Weighted densities of the clean and the noisy samples, [2, n], and P(wrong), over values as they were fitted."""
     import torch
 
     from ..mixture import noise_model
 
+    if "means_clean" in mixture:
+        return _class_humps(mixture, values)
     model = noise_model("bmm" if "alpha_clean" in mixture else "gmm")
     names = model.mixture.parameter_names
     clean, noisy = (tuple(mixture[f"{name}_{side}"] for name in names) for side in ("clean", "noisy"))
@@ -88,6 +90,18 @@ def humps(mixture: Mapping[str, float], values: Floats) -> tuple[Floats, Floats]
     model.low, model.span, model.verdict = mixture["low"], mixture["span"], None
     points = torch.from_numpy(values)
     return model.mixture.density(model.scale(points)).numpy() / model.span, model.posterior(points).numpy()
+
+
+def _class_humps(mixture: Mapping[str, Any], values: Floats) -> tuple[Floats, Floats]:
+    """A clean hump for each class, all of one weight, and one noisy hump; P(wrong) never falls with the margin."""
+    centres = np.append(mixture["means_clean"], mixture["mean_noisy"])
+    variances = np.append(np.full(len(centres) - 1, mixture["variance_clean"]), mixture["variance_noisy"])
+    normal = (
+        np.exp(-0.5 * (values - centres[:, None]) ** 2 / variances[:, None]) / np.sqrt(2 * np.pi * variances)[:, None]
+    )
+    noisy = mixture["weight_noisy"] * normal[-1]
+    clean = (1 - mixture["weight_noisy"]) * normal[:-1].mean(axis=0)
+    return np.stack([clean, noisy]), np.maximum.accumulate(noisy / (clean + noisy + 1e-300))
 
 
 def curves(epochs: Epochs, *, size: tuple[float, float] = HALF) -> str:

@@ -1,0 +1,140 @@
+"""P(wrong | margin, class): a mixture for margins in which every class has a clean hump of its own."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
+import torch
+from torch import Tensor
+
+FEWEST = 10
+FEWEST_NOISY = 5.0
+LEAST_GAP = 2.0
+LEAST_VARIANCE = 0.01
+PRIOR_SAMPLES = 20.0
+ITERATIONS = 2000
+CONVERGED = 1e-9
+CONDENSED_FROM = 20_000
+BINS = 128
+
+
+@dataclass(frozen=True)
+class Points:
+    """Margins with the class of each and how many samples it stands for."""
+
+    margins: Tensor
+    classes: Tensor
+    counts: Tensor
+
+    @classmethod
+    def of(cls, margins: Tensor, classes: Tensor, number: int) -> "Points":
+        """Every sample a point, or in large sets the mean margin of every occupied cell of class and bin."""
+        margins, classes = margins.detach().cpu().double(), classes.cpu()
+        if len(margins) < CONDENSED_FROM:
+            return cls(margins, classes, torch.ones_like(margins))
+        low, high = margins.min(), margins.max()
+        cell = ((margins - low) / (high - low).clamp_min(1e-12) * BINS).long().clamp_(max=BINS - 1) + classes * BINS
+        counts = torch.bincount(cell, minlength=number * BINS).double()
+        sums = torch.bincount(cell, weights=margins, minlength=number * BINS)
+        kept = counts.nonzero()[:, 0]
+        return cls(sums[kept] / counts[kept], kept // BINS, counts[kept])
+
+    def resampled(self, rng: torch.Generator) -> "Points":
+        """The same points, each drawn anew as often as chance has it."""
+        return replace(self, counts=torch.poisson(self.counts, generator=rng))
+
+
+class MarginMixture:
+    """Two Gaussian humps of margins: the clean one centred by class, the noisy one shared.
+
+    Right labels of a class that is often confused have margins nearer to zero than those of an easy one; with one clean
+    hump for all of them they would be taken for wrong. A class's centre is drawn to the common one as if by 20 samples.
+    Paper: fits losses, and all classes alike.
+    """
+
+    def __init__(self) -> None:
+        self.weight = 0.0
+        self.centres = torch.zeros(0, dtype=torch.float64)
+        self.centre = self.noisy_mean = 0.0
+        self.clean_variance = self.noisy_variance = 1.0
+
+    def fit(self, points: Points, number: int, *, start: Tensor | None = None) -> Self:
+        """Fit by EM, from P(wrong) of each point; by default, from whether its rival leads."""
+        x, group, counts = points.margins, points.classes, points.counts
+        wrong = (x > 0).double() * 0.98 + 0.01 if start is None else start
+        before = -math.inf
+        for _ in range(ITERATIONS):
+            clean, noisy = counts * (1 - wrong), counts * wrong
+            total = float(noisy.sum())
+            self.weight = total / float(counts.sum())
+            self.centre = float(clean @ x) / float(clean.sum())
+            mass = torch.bincount(group, weights=clean, minlength=number)
+            sums = torch.bincount(group, weights=clean * x, minlength=number)
+            self.centres = (sums + PRIOR_SAMPLES * self.centre) / (mass + PRIOR_SAMPLES)
+            self.noisy_mean = float(noisy @ x) / total
+            spread = clean @ (x - self.centres[group]).square() / clean.sum()
+            self.clean_variance = max(float(spread), LEAST_VARIANCE)
+            self.noisy_variance = max(float(noisy @ (x - self.noisy_mean).square()) / total, LEAST_VARIANCE)
+            clean_part, noisy_part = self.log_parts(x, group)
+            wrong = torch.sigmoid(noisy_part - clean_part).clamp(1e-12, 1 - 1e-12)
+            likelihood = float(counts @ torch.logaddexp(clean_part, noisy_part)) / float(counts.sum())
+            if abs(likelihood - before) < CONVERGED:
+                break
+            before = likelihood
+        return self
+
+    def log_parts(self, margins: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
+        """Logarithms of both weighted densities, clean first."""
+        weight = min(max(self.weight, 1e-12), 1 - 1e-12)
+        clean = math.log1p(-weight) + _log_normal(margins, self.centres.to(margins)[classes], self.clean_variance)
+        return clean, math.log(weight) + _log_normal(margins, self.noisy_mean, self.noisy_variance)
+
+    def log_odds(self, margins: Tensor, classes: Tensor) -> Tensor:
+        """Log of P(wrong) / P(right); beyond the point where the odds of a class turn, they are held."""
+        clean, noisy = 1 / self.clean_variance, 1 / self.noisy_variance
+        if not math.isclose(clean, noisy):
+            turn = (self.noisy_mean * noisy - self.centres.to(margins)[classes] * clean) / (noisy - clean)
+            margins = torch.minimum(margins, turn) if noisy > clean else torch.maximum(margins, turn)
+        clean_part, noisy_part = self.log_parts(margins, classes)
+        return noisy_part - clean_part
+
+    @property
+    def gap(self) -> float:
+        """Distance of the humps in standard deviations."""
+        return (self.noisy_mean - self.centre) / math.sqrt((self.clean_variance + self.noisy_variance) / 2)
+
+    def why_not(self, samples: int) -> str | None:
+        """Why this is no evidence of wrong labels, if it is none."""
+        if self.weight * samples < FEWEST_NOISY:
+            return f"a single hump: {self.weight * samples:.1f} of {samples:,} samples lie apart"
+        if self.noisy_mean <= 0:
+            return "a single hump: the network did not prefer another class to the given one for any group of samples"
+        if self.gap < LEAST_GAP:
+            return f"a single hump: the two groups are {self.gap:.1f} standard deviations apart, not {LEAST_GAP}"
+        return None
+
+    def described(self) -> dict[str, float | list[float]]:
+        """Every fitted number under its name."""
+        return {
+            "weight_noisy": self.weight,
+            "mean_noisy": self.noisy_mean,
+            "variance_noisy": self.noisy_variance,
+            "means_clean": self.centres.tolist(),
+            "variance_clean": self.clean_variance,
+        }
+
+
+def why_unfit(margins: Tensor) -> str | None:
+    """Why no mixture can be fitted to these margins, if none can."""
+    if len(margins) < FEWEST:
+        return f"too few samples: {len(margins)}, at least {FEWEST} are needed"
+    lost = int((~margins.isfinite()).sum())
+    if lost:
+        return f"margins of {lost} of {len(margins)} samples are not finite"
+    if not (margins > 0).any():
+        return "a single hump: the network believed every label"
+    return None
+
+
+def _log_normal(values: Tensor, mean: Tensor | float, variance: float) -> Tensor:
+    return -0.5 * ((values - mean).square() / variance + math.log(2 * math.pi * variance))
