@@ -170,6 +170,8 @@ def _description(
             "means_clean": [float(log_loss[~wrong].mean())] * len(classes),
             "variance_clean": float(log_loss[~wrong].var()),
         }
+    reasons = dict.fromkeys(("net", "epochs", "batch_size", "augment", "threads"), "because it fits")
+    config = {"source": "made-up.npz", "out": str(path), "method": method, "noise": None, "seed": 0, "settings": {}}
     return {
         "status": "finished",
         "config": config | {"labels": None, "skip_bad": False, "resume": False},
