@@ -56,6 +56,59 @@ def test_train_then_report_then_predict(tmp_path, labelmend):
     assert len(predicted.stdout.splitlines()) == 61
 
 
+def wrong_rows(path, rows=600):
+    """A table of three easy classes of which every fifth label is wrong; gives the right labels."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(rows) % 3
+    given = np.where(np.arange(rows) % 5 == 0, (truth + 1) % 3, truth)
+    x = rng.normal(size=(rows, 4)) + 4 * np.eye(3, 4)[truth]
+    lines = [
+        ",".join([str(i), *(f"{v:.4f}" for v in row), "abc"[y]])
+        for i, (row, y) in enumerate(zip(x, given, strict=True))
+    ]
+    path.write_text("\r\n".join(["id,w,x,y,z,label", *lines, ""]))
+    return truth
+
+
+def test_wrong_labels_are_listed_corrected_and_brought_back(tmp_path, labelmend):
+    table, run = tmp_path / "rows.csv", tmp_path / "run"
+    truth = wrong_rows(table)
+    assert (
+        labelmend("train", table, "--label-column", "label", "--out", run, "--epochs", 20, "--threads", 1).returncode
+        == 0
+    )
+    listed = labelmend("labels", run, "--top", 5)
+    assert listed.stdout.splitlines()[0].split() == ["sample", "given", "suggested", "P(wrong)", "steady", "verdict"]
+    assert (
+        labelmend(
+            "labels", run, "--cleanlab", "--verdict", "keep,relabel,look", "--out", tmp_path / "all.csv"
+        ).returncode
+        == 0
+    )
+    exported = (tmp_path / "all.csv").read_text().splitlines()
+    assert exported[0].startswith("is_label_issue,label_score,given_label,predicted_label,id")
+    assert len(exported) == 601
+    dry = labelmend("apply", run, "--out", tmp_path / "corrected")
+    assert "--write" in dry.stdout
+    assert not (tmp_path / "corrected").exists()
+    assert labelmend("apply", run, "--out", tmp_path / "corrected", "--write").returncode == 0
+    corrected = (tmp_path / "corrected" / "rows.csv").read_text().splitlines()[1:]
+    right = [line.split(",")[-1] == "abc"[y] for line, y in zip(corrected, truth, strict=True)]
+    assert np.mean(right) > 0.97
+    assert labelmend("undo", tmp_path / "corrected").returncode == 0
+    assert (tmp_path / "corrected" / "rows.csv").read_bytes() == table.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [(("--verdict", "drop"), "drop"), (("--out", "labels.txt"), ".parquet"), (("--top", "many"), "--top")],
+)
+def test_bad_usage_of_labels_is_named(words, named, tmp_path, labelmend, train_digits):
+    ended = labelmend("labels", train_digits().path, *words)
+    assert ended.returncode == 2
+    assert named in ended.stderr
+
+
 def test_bad_samples_stop_a_run_are_listed_and_can_be_skipped(tmp_path, labelmend):
     table = tmp_path / "rows.csv"
     lines = [f"{i},{i % 7},{'ab'[i % 2]}" for i in range(40)] + [f"{i},1," for i in range(25)]

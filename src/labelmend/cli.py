@@ -3,6 +3,7 @@
 import signal
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -361,16 +362,22 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _failure(error: Exception) -> int:
-    import click
+def click_errors() -> tuple[type[Any], ...]:
+    """Bad usage as typer reports it: by click's own exceptions, or by those of the copy that newer versions carry."""
+    from importlib import import_module
 
-    if isinstance(error, click.exceptions.Exit):
-        return error.exit_code
-    if isinstance(error, click.ClickException):
-        error.show()
-        return error.exit_code
-    if isinstance(error, click.Abort):
+    homes = (f"{home}.exceptions" for home in ("click", "typer._click") if find_spec(home))
+    return tuple(import_module(home).ClickException for home in homes)
+
+
+def _failure(error: Exception) -> int:
+    if isinstance(error, typer.Abort):
         return 128 + signal.SIGINT
+    if isinstance(error, typer.Exit):
+        return error.exit_code
+    if isinstance(error, click_errors()):
+        error.show()
+        return int(error.exit_code)
     from .engine.trainer import InterruptedRunError, NotFiniteError
 
     if isinstance(error, InterruptedRunError):

@@ -91,8 +91,10 @@ def _read_delimited(path: Path, columns: Columns) -> pa.Table:
     delimiter = DELIMITERS[path.suffix]
     with path.open(encoding="utf-8-sig", newline="") as file:
         header = next(csv.reader(file, delimiter=delimiter), [])
-    named = {columns.image, columns.label, columns.id, *LABEL_NAMES, *ID_NAMES, *IMAGE_NAMES}
-    as_text = {name: pa.string() for name in header if name in named or name.lower() in named}
+    names = {name: name for name in header}
+    kinds = (("label", columns.label, LABEL_NAMES), ("image", columns.image, IMAGE_NAMES), ("id", columns.id, ID_NAMES))
+    found = {_find(kind, asked, usual, names, path) for kind, asked, usual in kinds}
+    as_text = {name: pa.string() for name in header if name in found}
     return pyarrow.csv.read_csv(
         path,
         parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
