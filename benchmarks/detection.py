@@ -61,8 +61,8 @@ ROWS = {
     "fashion-mnist-20": Row("fashion-mnist", "symmetric:0.2", limit=6000, net="mlp", epochs=60),
     "fashion-mnist-50": Row("fashion-mnist", "symmetric:0.5", limit=6000, net="mlp", epochs=60),
     "fashion-mnist-80": Row("fashion-mnist", "symmetric:0.8", limit=6000, net="mlp", epochs=60),
-    "cifar10n-random1": Row(CIFAR, labels=f"{HUMAN}:random_label1", limit=5000, net="convnet", epochs=30, size=16),
-    "cifar10n-aggre": Row(CIFAR, labels=f"{HUMAN}:aggre_label", limit=5000, net="convnet", epochs=30, size=16),
+    "cifar10n-random1": Row(CIFAR, labels=f"{HUMAN}:random_label1", limit=3000, net="convnet", epochs=20, size=16),
+    "cifar10n-aggre": Row(CIFAR, labels=f"{HUMAN}:aggre_label", limit=3000, net="convnet", epochs=20, size=16),
 }
 
 
