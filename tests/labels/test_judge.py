@@ -119,3 +119,11 @@ def test_margins_that_allow_no_mixture_say_why(margins, reason):
     found = judge([kept], np.zeros(len(margins), dtype=np.int64))
     assert reason in found.reason
     assert (found.probability == 0).all()
+
+
+def test_a_network_that_doubts_many_labels_without_telling_them_apart_is_called_too_weak():
+    rng = np.random.default_rng(7)
+    labels = rng.integers(CLASSES, size=2000)
+    found = judge([ledger(rng.normal(0, 0.3, (5, 2000, CLASSES)), labels)], labels)
+    assert "learned too little" in found.reason
+    assert found.interval[1] > 0.5

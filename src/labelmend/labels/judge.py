@@ -12,6 +12,7 @@ from ..mixture.margins import MarginMixture, Points, why_unfit
 
 RESAMPLED = 50
 INTERVAL = (0.025, 0.975)
+MANY_DOUBTED = 0.1
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,9 @@ def judge(ledgers: list[Ledger], labels: Tensor, classes: int) -> Judgement:
     labels = labels.cpu()
     score, interval, mixture, reason = _fit(margin, labels, classes)
     probability = torch.sigmoid(score) if mixture is not None else torch.zeros_like(margin)
+    doubted = float((steadiness > 0.5).double().mean())
+    if reason is not None and doubted > MANY_DOUBTED:
+        reason += f"; the network doubted {doubted:.0%} of the labels, so it may have learned too little to judge them"
     return Judgement(
         probability=probability,
         score=score,
@@ -57,7 +61,7 @@ def judge(ledgers: list[Ledger], labels: Tensor, classes: int) -> Judgement:
         rival=rival.cpu(),
         agreement=(1 + lead.double().cpu()) / 2,
         rate=float(probability.mean()),
-        interval=interval or (0.0, float((steadiness > 0.5).double().mean())),
+        interval=interval or (0.0, doubted),
         mixture=mixture,
         reason=reason,
     )
