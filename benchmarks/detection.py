@@ -10,7 +10,7 @@ each and predict the last fifth; they get as many epochs as cost the same. `clea
 cross-entropy, `cleanlab-mixup` with mixup, which memorises less and is the kinder choice. `labelmend-bmm` is labelmend
 with the paper's beta mixture in training in place of the default.
 
-Rows already in the output file are not measured again.
+Rows already in the output file are not measured again; `--table` prints them as Markdown.
 """
 
 import argparse
@@ -168,13 +168,48 @@ SYSTEMS = {
 }
 
 
+COLUMNS = {
+    "auc": ("AUC", 4),
+    "average_precision": ("average precision", 4),
+    "precision": ("precision", 3),
+    "recall": ("recall", 3),
+    "suggestions_right": ("suggestions right", 3),
+    "wrong_after": ("wrong after", 3),
+    "estimated_rate": ("estimated rate", 3),
+    "real_rate": ("real rate", 3),
+}
+
+
+def table(measured: list[dict[str, Any]]) -> str:
+    """Means over the seeds as Markdown, with the smallest and the largest AUC."""
+    lines = ["| row | system | seeds | " + " | ".join(title for title, _ in COLUMNS.values()) + " | AUC from, to |"]
+    lines.append("|---|---|---|" + "---|" * (len(COLUMNS) + 1))
+    for row in ROWS:
+        for system in SYSTEMS:
+            found = [m for m in measured if m["row"] == row and m["system"] == system]
+            if found:
+                values = [_mean(found, key, digits) for key, (_, digits) in COLUMNS.items()]
+                span = f"{min(m['auc'] for m in found):.4f}, {max(m['auc'] for m in found):.4f}"
+                lines.append(f"| {row} | `{system}` | {len(found)} | {' | '.join(values)} | {span} |")
+    return "\n".join(lines)
+
+
+def _mean(found: list[dict[str, Any]], key: str, digits: int) -> str:
+    known = [m[key] for m in found if m[key] is not None]
+    return f"{np.mean(known):.{digits}f}" if known else "–"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--rows", default=",".join(ROWS))
     parser.add_argument("--systems", default=",".join(SYSTEMS))
     parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--table", action="store_true", help="only print what the output file holds, as Markdown")
     asked = parser.parse_args()
+    if asked.table:
+        print(table(json.loads(asked.out.read_text())["rows"]))
+        return
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     versions = {name: version(name) for name in ("labelmend", "cleanlab", "torch", "scikit-learn")}
     measured = json.loads(asked.out.read_text())["rows"] if asked.out.exists() else []
