@@ -1,12 +1,16 @@
 """What the tests share: a tiny problem, and one thread, because other processes may have the other cores."""
 
+import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
+from labelmend.cli import main
 from labelmend.config import TrainConfig
 from labelmend.engine.run_dir import RunDirectory
 
@@ -31,3 +35,20 @@ def train_digits(tmp_path: Path) -> Callable[..., RunDirectory]:
         return train(prepare(TrainConfig(source="digits", out=str(tmp_path / name), **options)))[0]
 
     return run
+
+
+@pytest.fixture
+def labelmend(monkeypatch, capsys):
+    """Run the command in this process; gives its exit code and what it printed."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["labelmend", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        return SimpleNamespace(returncode=ended.value.code, stdout=shown.out, stderr=shown.err)
+
+    yield run
+    for number, handler in handlers.items():
+        signal.signal(number, handler)

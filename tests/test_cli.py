@@ -6,31 +6,11 @@ import signal
 import subprocess
 import sys
 import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from labelmend.cli import main
-
 TINY = ("--epochs", "1", "--limit", "120", "--threads", "1")
-
-
-@pytest.fixture
-def labelmend(monkeypatch, capsys):
-    """Run the command in this process; gives its exit code and what it printed."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["labelmend", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        return SimpleNamespace(returncode=ended.value.code, stdout=shown.out, stderr=shown.err)
-
-    yield run
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
 
 
 def archive(path, **arrays):

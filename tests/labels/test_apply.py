@@ -6,8 +6,6 @@ import io
 import json
 import os
 import shutil
-import signal
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from labelmend.cli import main
 from labelmend.data.arrays import digits
 from labelmend.data.sources import SourceOptions, label_names, list_source, open_source
 from labelmend.data.tables import Columns
@@ -243,23 +240,6 @@ def test_the_same_plan_writes_the_same_bytes(case):
     for name in ("one", "two"):
         plan(case.run).write(case.out.with_name(name))
     assert hashes(case.out.with_name("one")) == hashes(case.out.with_name("two"))
-
-
-@pytest.fixture
-def labelmend(monkeypatch, capsys):
-    """Run the command in this process; gives its exit code and what it printed."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["labelmend", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        return SimpleNamespace(returncode=ended.value.code, stdout=shown.out, stderr=shown.err)
-
-    yield run
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
 
 
 def small(tmp_path, make=feature_csv, **options):
@@ -664,7 +644,7 @@ UNFIT = {
     "config of another kind": (rewritten(config={"source": 7}), "damaged"),
     "no label table": (lambda made: (made.run / "labels.parquet").unlink(), "cannot be read"),
     "damaged label table": (lambda made: (made.run / "labels.parquet").write_bytes(b"PAR1"), "cannot be read"),
-    "older version": (without_verdicts, "older version"),
+    "no verdicts": (without_verdicts, "cannot be read"),
 }
 
 

@@ -21,10 +21,10 @@ from ..engine.run_dir import RunDirectory, to_json, write_atomic
 from ..errors import InputError
 from .place import RECORD, VERSION, Place, is_inside, put, sha256, visible_files
 from .rewrite import Relabelling, rewrite, write_arrays
+from .table import VERDICTS
 
 NAMES = ("digits", *NAMED)
 COLUMNS = ("id", "given", "suggested", "verdict", "noisy_probability", "confidence")
-VERDICTS = ("keep", "relabel", "look")
 CHANGED = "was changed since the run"
 Advance = Callable[[int, int], None]
 Moves = dict[str, str]
@@ -228,8 +228,6 @@ def _described(run: RunDirectory) -> tuple[dict[str, Any], str]:
 def _verdicts(run: RunDirectory) -> list[tuple[Any, ...]]:
     try:
         table = pq.read_table(run.labels_parquet)
-        if "verdict" not in table.column_names and "given" in table.column_names:
-            raise InputError(f"{run.path} was made by an older version and has no verdicts; train again")
         verdicts = list(zip(*(table[name].to_pylist() for name in COLUMNS), strict=True))
     except (OSError, KeyError, pa.ArrowException) as error:
         raise InputError(f"{run.labels_parquet} cannot be read: {str(error).splitlines()[0]}") from None

@@ -94,8 +94,6 @@ def export(
     if not path.is_file():
         raise InputError(f"there is no {path}; finish the run with labelmend train ... --resume first")
     table = pq.read_table(path)
-    if "verdict" not in table.column_names:
-        raise InputError(f"{path} was written by an older version; train again to get verdicts")
     table = table.filter(pc.is_in(table["verdict"], pa.array(list(verdicts))))
     table = table.sort_by([("noisy_probability", "descending"), ("margin", "descending")])
     table = table if top is None else table.slice(0, top)
