@@ -255,13 +255,15 @@ def labels(
     Try: labelmend labels runs/digits --top 20, or labelmend labels runs/digits --cleanlab --out issues.csv
     """
     from .engine.run_dir import RunDirectory, write_atomic
-    from .labels.table import csv_bytes, export, parquet_bytes
+    from .labels.table import csv_bytes, parquet_bytes, read_labels
     from .terminal import show_labels
 
     writers = {".csv": csv_bytes, ".parquet": parquet_bytes}
     if out_file is not None and out_file.suffix not in writers:
         raise InputError(f"--out {out_file} must end in .csv or .parquet")
-    table = export(RunDirectory.existing(run).labels_parquet, verdicts=verdict.split(","), top=top, cleanlab=cleanlab)
+    table = read_labels(
+        RunDirectory.existing(run).labels_parquet, verdicts=verdict.split(","), top=top, cleanlab=cleanlab
+    )
     if out_file is None:
         show_labels(table if top else table.slice(0, LABELS_SHOWN), table.num_rows, out)
         return
@@ -327,7 +329,7 @@ def undo(
 
     Try: labelmend undo corrected
     """
-    from .labels.undo import undo
+    from .labels.restore import undo
 
     restored = undo(corrected, out=back, force=force)
     out.print(f"the original is back in {restored}", highlight=False, markup=False, soft_wrap=True)

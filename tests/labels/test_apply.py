@@ -19,7 +19,7 @@ from labelmend.data.sources import SourceOptions, label_names, list_source, open
 from labelmend.data.tables import Columns
 from labelmend.errors import InputError
 from labelmend.labels.apply import plan
-from labelmend.labels.undo import undo
+from labelmend.labels.restore import undo
 
 ROWS = 12
 CLASSES = ("cat", "dog", 'a "b", c')

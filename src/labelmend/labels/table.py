@@ -85,7 +85,7 @@ class LabelTable:
         return pa.table(columns)
 
 
-def export(
+def read_labels(
     path: Path, *, verdicts: Sequence[str] = VERDICTS, top: int | None = None, cleanlab: bool = False
 ) -> pa.Table:
     """Rows of a run's `labels.parquet` with these verdicts, the most suspicious first, at most `top`."""
