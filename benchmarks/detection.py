@@ -81,8 +81,7 @@ def labelmend(row: Row, seed: int, noise_model: str) -> dict[str, Any]:
         summary, labels = run.read()["summary"], pq.read_table(run.labels_parquet).to_pydict()
         noise = json.loads(run.noise_json.read_bytes())
     given, suggested, truth, verdict = (np.array(labels[k]) for k in ("given", "suggested", "truth", "verdict"))
-    order = np.lexsort((labels["margin"], labels["noisy_probability"]))
-    found = scores(given != truth, order.argsort(), verdict != "keep", suggested == truth)
+    found = scores(given != truth, -np.array(labels["rank"]), verdict != "keep", suggested == truth)
     return found | {
         "wrong_after": float((suggested != truth).mean()),
         "estimated_rate": noise["rate"],

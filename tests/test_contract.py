@@ -44,7 +44,7 @@ def test_a_run_leaves_every_file_of_the_contract_and_only_finite_numbers(method,
     assert all(tensor.isfinite().all() for tensor in load_file(run.model).values())
     table = pq.read_table(run.labels_parquet)
     promised = ["id", "given", "noisy_probability", "suggested", "confidence", "loss"]
-    assert table.column_names == [*promised, "margin", "steadiness", "verdict", "truth"]
+    assert table.column_names == [*promised, "margin", "steadiness", "verdict", "rank", "truth"]
     for name in ("noisy_probability", "confidence"):
         values = table[name].to_numpy()
         assert ((values >= 0) & (values <= 1)).all()

@@ -69,10 +69,10 @@ class Feed(Protocol):
 class Ledger:
     """What the tracking passes recorded for each training sample, in the order of the data set.
 
-    `losses` are those of the last pass. `margins` say how much more the network believed in the best other class, the
-    rival, than in the given label: log p(rival) - log p(given), in the mean over all passes since the last `restart`;
-    `doubts` is the share of those passes in which the rival led, `rivals` the class that led most steadily, and `leads`
-    by how much, from 0 to 1. `probabilities` are kept only when asked for.
+    `losses` are those of the last pass. `margins` are the log-odds against the given label, log (1 - p) - log p, in the
+    mean over all passes since the last `restart`; `doubts` is the share of those passes in which another class, the
+    rival, was believed more, `rivals` the class that led the others most steadily, and `leads` by how much, from 0 to
+    1. `probabilities` are kept only when asked for.
     """
 
     RUNNING = ("margins", "doubts", "rivals", "leads")
@@ -100,9 +100,8 @@ class Ledger:
         self.losses[index] = F.cross_entropy(logits, labels, reduction="none")
         given = probabilities.gather(1, labels[:, None])[:, 0]
         best = probabilities.scatter(1, labels[:, None], 0.0).max(dim=1)
-        margin = (best.values + LEAST_BELIEF).log() - (given + LEAST_BELIEF).log()
-        self._average(self.margins, index, margin)
-        self._average(self.doubts, index, (margin > 0).float())
+        self._average(self.margins, index, (1 - given + LEAST_BELIEF).log() - (given + LEAST_BELIEF).log())
+        self._average(self.doubts, index, (best.values > given).float())
         self._vote(index, best.indices, best.values / (1 - given).clamp_min(LEAST_BELIEF))
         if self.probabilities is not None:
             self.probabilities[index] = probabilities

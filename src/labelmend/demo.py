@@ -80,7 +80,7 @@ def _show_labels(run: RunDirectory, console: Console) -> None:
     console.print("\n[bold]What the mixture saw[/bold]: losses of all samples (square-root scale), suspects in red")
     console.print(histogram(columns["loss"], suspected))
     table = Table("sample", "given", "suggested", "P(wrong)", "true", box=None, pad_edge=False)
-    order = np.lexsort((-columns["margin"], -columns["noisy_probability"]))
+    order = np.argsort(columns["rank"])
     for i in order[:SHOWN]:
         right = "[green]✓[/green]" if columns["suggested"][i] == columns["truth"][i] else "[red]✗[/red]"
         probability = f"{columns['noisy_probability'][i]:.3f}"

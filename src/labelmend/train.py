@@ -206,6 +206,7 @@ def label_table(data: Dataset, ledgers: list[Ledger], judgement: Judgement) -> L
         loss=_floats(ledgers[0].losses),
         margin=_floats(judgement.margin),
         steadiness=_floats(judgement.steadiness),
+        score=_floats(judgement.score),
         truth=None if data.labels.truth is None else data.labels.truth.numpy(),
     )
 

@@ -77,7 +77,8 @@ def test_a_class_that_is_often_confused_is_not_taken_for_wrong():
     labels = rng.integers(CLASSES, size=4000)
     wrong = rng.random(4000) < 0.15
     margins = np.where(wrong, rng.normal(1, 0.6, 4000), np.where(labels < 2, -4.5, -1.5) + rng.normal(0, 0.6, 4000))
-    mixture = MarginMixture().fit(Points.of(torch.from_numpy(margins), torch.from_numpy(labels), CLASSES), CLASSES)
+    tensors = torch.from_numpy(margins), torch.from_numpy(labels), torch.from_numpy((margins > 0).astype(float))
+    mixture = MarginMixture().fit(Points.of(*tensors, CLASSES), CLASSES)
     flagged = mixture.log_odds(torch.from_numpy(margins), torch.from_numpy(labels)).numpy() > 0
     assert mixture.weight == pytest.approx(wrong.mean(), abs=0.01)
     assert wrong[flagged].mean() > 0.95
@@ -102,10 +103,11 @@ def test_in_a_large_set_cells_of_class_and_bin_give_the_mixture_of_all_samples()
     margins = torch.from_numpy(
         np.where(rng.random(samples) < 0.3, rng.normal(3, 1, samples), rng.normal(-3, 1, samples))
     )
-    condensed = Points.of(margins, labels, CLASSES)
+    doubts = (margins > 0).double()
+    condensed = Points.of(margins, labels, doubts, CLASSES)
     assert len(condensed.margins) < 1000
     assert condensed.counts.sum() == samples
-    whole = MarginMixture().fit(Points(margins, labels, torch.ones_like(margins)), CLASSES)
+    whole = MarginMixture().fit(Points(margins, labels, doubts, torch.ones_like(margins)), CLASSES)
     assert MarginMixture().fit(condensed, CLASSES).weight == pytest.approx(whole.weight, abs=1e-3)
 
 

@@ -20,6 +20,7 @@ def table(names=("cat", "dog", "=1+1"), ids=("a", "@b", "c", "d")):
         loss=np.array([0.01, 2.0, 3.0, 1.0]),
         margin=np.array([-4.0, 2.0, 3.0, 0.5]),
         steadiness=np.array([0.0, 1.0, 1.0, 0.5]),
+        score=np.array([-2.0, 2.0, 3.0, 0.4]),
     )
 
 
@@ -29,7 +30,7 @@ def random_table(rng, samples=300, classes=4):
     share = rng.random((3, samples))
     names = [f"class {i}" for i in range(classes)]
     return LabelTable(
-        list(map(str, range(samples))), names, given, share[0], rival, share[1] / 2 + 0.5, share[1], share[1], share[2]
+        list(map(str, range(samples))), names, given, share[0], rival, share[1] / 2 + 0.5, *share[[1, 1, 2, 2]]
     )  # fmt: skip
 
 
@@ -49,9 +50,9 @@ def test_a_relabelled_sample_gets_a_label_more_likely_than_the_given_one():
     assert (found.suggested == found.given)[~relabelled].all()
 
 
-def test_suspects_are_ordered_by_probability_and_then_by_margin():
+def test_suspects_are_ordered_by_rank_and_the_highest_score_ranks_first():
+    assert table().rank.tolist() == [4, 2, 1, 3]
     assert table().suspects().tolist() == [2, 1, 3]
-    assert table().ranking().tolist() == [2, 1, 3, 0]
 
 
 def test_csv_disarms_formulas_and_parquet_is_exact():

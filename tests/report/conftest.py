@@ -65,6 +65,7 @@ def write_run(
         "margin": log_loss,
         "steadiness": np.where(wrong, 0.9, 0.0),
         "verdict": verdict,
+        "rank": np.argsort(np.argsort(-probability, kind="stable")) + 1,
         "truth": names[truth],
     }
     text = {"id", "given", "suggested", "verdict", "truth"}

@@ -39,16 +39,23 @@ class Judgement:
 def judge(ledgers: list[Ledger], labels: Tensor, classes: int) -> Judgement:
     """Judge all labels by their mean margin over the tracking passes, so that one unlucky epoch does not decide.
 
-    Paper: judges by the loss of one epoch and has no such step. Margins averaged over training rank labels better
-    (Pleiss et al. 2020), and both of their humps are close to Gaussian, so that the mixture also counts right: the
-    moments of a beta component on losses are pulled by its tail, which makes it call too few labels wrong.
+    Paper: judges by the loss of one epoch and has no such step. What is averaged over training ranks labels better, as
+    Pleiss et al. (2020) found for margins between logits; and both humps of log-odds are close to Gaussian, so that the
+    mixture also counts right: the moments of a beta component on losses are pulled by its tail, which makes it call too
+    few labels wrong.
     """
     margin = torch.stack([ledger.margins for ledger in ledgers]).double().mean(dim=0).cpu()
     steadiness = torch.stack([ledger.doubts for ledger in ledgers]).double().mean(dim=0).cpu()
     lead, surest = torch.stack([ledger.leads for ledger in ledgers]).max(dim=0)
     rival = torch.stack([ledger.rivals for ledger in ledgers]).gather(0, surest[None])[0]
     labels = labels.cpu()
-    score, interval, mixture, reason = _fit(margin, labels, classes)
+    reason, mixture, interval, score = why_unfit(margin, steadiness), None, None, margin
+    if reason is None:
+        points = Points.of(margin, labels, steadiness, classes)
+        fitted = MarginMixture().fit(points, classes)
+        reason, score = fitted.why_not(len(margin)), fitted.log_odds(margin, labels)
+        if reason is None:
+            mixture, interval = fitted.described(), _interval(fitted, points, classes)
     probability = torch.sigmoid(score) if mixture is not None else torch.zeros_like(margin)
     doubted = float((steadiness > 0.5).double().mean())
     if reason is not None and doubted > MANY_DOUBTED:
@@ -65,22 +72,6 @@ def judge(ledgers: list[Ledger], labels: Tensor, classes: int) -> Judgement:
         mixture=mixture,
         reason=reason,
     )
-
-
-def _fit(
-    margin: Tensor, labels: Tensor, classes: int
-) -> tuple[Tensor, tuple[float, float] | None, dict[str, Any] | None, str | None]:
-    """Log-odds against each label, the interval of the rate and the mixture; or the margins and why there is none."""
-    reason = why_unfit(margin)
-    if reason is not None:
-        return margin, None, None, reason
-    points = Points.of(margin, labels, classes)
-    mixture = MarginMixture().fit(points, classes)
-    reason = mixture.why_not(len(margin))
-    if reason is not None:
-        return margin, None, None, reason
-    interval = _interval(mixture, points, classes)
-    return mixture.log_odds(margin, labels), interval, mixture.described(), None
 
 
 def _interval(mixture: MarginMixture, points: Points, classes: int) -> tuple[float, float]:

@@ -25,7 +25,8 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 class LabelTable:
     """One row a sample, in the order of the data set; classes are indices into `class_names`.
 
-    `rival` is the class that a label should be if it is wrong, and `agreement` how sure that is then.
+    `rival` is the class that a label should be if it is wrong, and `agreement` how sure that is then;
+    a higher `score` is a more suspicious label.
     """
 
     ids: Sequence[str]
@@ -37,6 +38,7 @@ class LabelTable:
     loss: NDArray[np.float64]
     margin: NDArray[np.float64]
     steadiness: NDArray[np.float64]
+    score: NDArray[np.float64]
     truth: NDArray[np.int64] | None = None
 
     @cached_property
@@ -58,13 +60,14 @@ class LabelTable:
 
     def suspects(self) -> NDArray[np.int64]:
         """Rows whose label is more likely wrong than right, the most suspicious first."""
-        order = self.ranking()
+        order = np.argsort(self.rank)
         found: NDArray[np.int64] = order[self.verdict[order] != "keep"]
         return found
 
-    def ranking(self) -> NDArray[np.int64]:
-        """All rows, the most suspicious first; where probabilities are equal, by margin."""
-        return np.lexsort((-self.margin, -self.noisy_probability))
+    @cached_property
+    def rank(self) -> NDArray[np.int64]:
+        """Place of each row among all, the most suspicious first; from 1."""
+        return np.argsort(np.argsort(-self.score, kind="stable")) + 1
 
     def to_arrow(self) -> pa.Table:
         """The table with class names in place of indices, exactly as they are."""
@@ -79,6 +82,7 @@ class LabelTable:
             "margin": pa.array(self.margin),
             "steadiness": pa.array(self.steadiness),
             "verdict": pa.array(self.verdict.tolist(), pa.string()),
+            "rank": pa.array(self.rank),
         }
         if self.truth is not None:
             columns["truth"] = pa.array(names[self.truth], pa.string())
@@ -95,7 +99,7 @@ def read_labels(
         raise InputError(f"there is no {path}; finish the run with labelmend train ... --resume first")
     table = pq.read_table(path)
     table = table.filter(pc.is_in(table["verdict"], pa.array(list(verdicts))))
-    table = table.sort_by([("noisy_probability", "descending"), ("margin", "descending")])
+    table = table.sort_by("rank")
     table = table if top is None else table.slice(0, top)
     return cleanlab_columns(table) if cleanlab else table
 

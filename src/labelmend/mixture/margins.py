@@ -20,24 +20,28 @@ BINS = 128
 
 @dataclass(frozen=True)
 class Points:
-    """Margins with the class of each and how many samples it stands for."""
+    """Margins with the class of each, how steadily it was doubted, and how many samples it stands for."""
 
     margins: Tensor
     classes: Tensor
+    doubts: Tensor
     counts: Tensor
 
     @classmethod
-    def of(cls, margins: Tensor, classes: Tensor, number: int) -> "Points":
-        """Every sample a point, or in large sets the mean margin of every occupied cell of class and bin."""
-        margins, classes = margins.detach().cpu().double(), classes.cpu()
+    def of(cls, margins: Tensor, classes: Tensor, doubts: Tensor, number: int) -> "Points":
+        """Every sample a point, or in large sets the means of every occupied cell of class and bin."""
+        margins, doubts, classes = margins.detach().cpu().double(), doubts.detach().cpu().double(), classes.cpu()
         if len(margins) < CONDENSED_FROM:
-            return cls(margins, classes, torch.ones_like(margins))
+            return cls(margins, classes, doubts, torch.ones_like(margins))
         low, high = margins.min(), margins.max()
         cell = ((margins - low) / (high - low).clamp_min(1e-12) * BINS).long().clamp_(max=BINS - 1) + classes * BINS
         counts = torch.bincount(cell, minlength=number * BINS).double()
-        sums = torch.bincount(cell, weights=margins, minlength=number * BINS)
         kept = counts.nonzero()[:, 0]
-        return cls(sums[kept] / counts[kept], kept // BINS, counts[kept])
+        means = (
+            torch.bincount(cell, weights=v, minlength=number * BINS)[kept] / counts[kept] for v in (margins, doubts)
+        )
+        margin, doubt = means
+        return cls(margin, kept // BINS, doubt, counts[kept])
 
     def resampled(self, rng: torch.Generator) -> "Points":
         """The same points, each drawn anew as often as chance has it."""
@@ -47,9 +51,9 @@ class Points:
 class MarginMixture:
     """Two Gaussian humps of margins: the clean one centred by class, the noisy one shared.
 
-    Right labels of a class that is often confused have margins nearer to zero than those of an easy one; with one clean
-    hump for all of them they would be taken for wrong. A class's centre is drawn to the common one as if by 20 samples.
-    Paper: fits losses, and all classes alike.
+    A margin is the log-odds against the given label. Right labels of a class that is often confused have margins nearer
+    to zero than those of an easy one; with one clean hump for all of them they would be taken for wrong. A class's
+    centre is drawn to the common one as if by 20 samples. Paper: fits losses, and all classes alike.
     """
 
     def __init__(self) -> None:
@@ -57,11 +61,12 @@ class MarginMixture:
         self.centres = torch.zeros(0, dtype=torch.float64)
         self.centre = self.noisy_mean = 0.0
         self.clean_variance = self.noisy_variance = 1.0
+        self.doubt = 0.0
 
     def fit(self, points: Points, number: int, *, start: Tensor | None = None) -> Self:
-        """Fit by EM, from P(wrong) of each point; by default, from whether its rival leads."""
+        """Fit by EM, from P(wrong) of each point; by default, from how steadily it was doubted."""
         x, group, counts = points.margins, points.classes, points.counts
-        wrong = (x > 0).double() * 0.98 + 0.01 if start is None else start
+        wrong = (points.doubts if start is None else start).clamp(0.01, 0.99)
         before = -math.inf
         for _ in range(ITERATIONS):
             clean, noisy = counts * (1 - wrong), counts * wrong
@@ -81,6 +86,7 @@ class MarginMixture:
             if abs(likelihood - before) < CONVERGED:
                 break
             before = likelihood
+        self.doubt = float((counts * wrong) @ points.doubts) / float((counts * wrong).sum())
         return self
 
     def log_parts(self, margins: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
@@ -107,8 +113,8 @@ class MarginMixture:
         """Why this is no evidence of wrong labels, if it is none."""
         if self.weight * samples < FEWEST_NOISY:
             return f"a single hump: {self.weight * samples:.1f} of {samples:,} samples lie apart"
-        if self.noisy_mean <= 0:
-            return "a single hump: the network did not prefer another class to the given one for any group of samples"
+        if self.doubt <= 0.5:
+            return "a single hump: there is no group of samples for which the network preferred another class"
         if self.gap < LEAST_GAP:
             return f"a single hump: the two groups are {self.gap:.1f} standard deviations apart, not {LEAST_GAP}"
         return None
@@ -124,14 +130,14 @@ class MarginMixture:
         }
 
 
-def why_unfit(margins: Tensor) -> str | None:
+def why_unfit(margins: Tensor, doubts: Tensor) -> str | None:
     """Why no mixture can be fitted to these margins, if none can."""
     if len(margins) < FEWEST:
         return f"too few samples: {len(margins)}, at least {FEWEST} are needed"
     lost = int((~margins.isfinite()).sum())
     if lost:
         return f"margins of {lost} of {len(margins)} samples are not finite"
-    if not (margins > 0).any():
+    if not (doubts > 0.5).any():
         return "a single hump: the network believed every label"
     return None
 

@@ -143,7 +143,7 @@ def _seen(findings: Findings) -> list[tuple[str, str]]:
         figures.hump_histogram, findings.column("loss"), flagged, fitted, on="loss", threshold=threshold
     )
     return [
-        (margins, "How much more the network believed in the best other class than in the given label, over the run."),
+        (margins, "Log-odds of all other classes against the given label, as the network saw them over the run."),
         (losses, "Cross-entropy of every sample against its given label after the last epoch."),
     ]
 

@@ -38,7 +38,7 @@ class Gallery:
 def gallery(findings: Findings, limit: int) -> Gallery:
     """The `limit` most suspicious samples that are not to be kept, each with its picture or features."""
     evidence = _evidence(findings)
-    rows = _order(findings, evidence)
+    rows = np.argsort(findings.column("rank"))
     rows = rows[findings.flagged[rows]][:limit]
     suspects = findings.table.take(rows).to_pylist()
     shown = {} if evidence is None else {row["id"]: row for row in _matching(evidence, suspects)}
@@ -58,15 +58,6 @@ def gallery(findings: Findings, limit: int) -> Gallery:
 
 def _evidence(findings: Findings) -> pa.Table | None:
     return pq.read_table(findings.run.suspects) if findings.run.suspects.is_file() else None
-
-
-def _order(findings: Findings, evidence: pa.Table | None) -> Any:
-    """Rows of the label table, most suspicious first: those of the evidence in its order, then the others."""
-    by_probability = np.lexsort((-findings.column("margin"), -findings.column("noisy_probability")))
-    if evidence is None:
-        return by_probability
-    found = pc.index_in(evidence["id"], findings.table["id"].combine_chunks()).drop_null().to_numpy().astype(np.int64)
-    return np.concatenate([found, by_probability[~np.isin(by_probability, found)]])
 
 
 def _matching(evidence: pa.Table, suspects: list[dict[str, Any]]) -> list[dict[str, Any]]:
