@@ -19,10 +19,10 @@ def recorded(labels, logits):
     return ledger
 
 
-def naive_margins(labels, logits):
+def naive_margins(labels, logits, best_only=False):
     rows = []
     for label, row in zip(labels, logits.softmax(dim=1), strict=True):
-        others = sum(p for k, p in enumerate(row) if k != label)
+        others = (max if best_only else sum)(p for k, p in enumerate(row) if k != label)
         rows.append((others + LEAST_BELIEF).log() - (row[label] + LEAST_BELIEF).log())
     return torch.stack(rows)
 
@@ -32,6 +32,8 @@ def test_margins_and_doubts_are_means_over_the_passes_and_losses_are_the_last():
     ledger = recorded(labels, logits)
     each = torch.stack([naive_margins(labels, one) for one in logits])
     assert torch.allclose(ledger.margins, each.mean(dim=0), atol=1e-5)
+    gaps = torch.stack([naive_margins(labels, one, best_only=True) for one in logits])
+    assert torch.allclose(ledger.gaps, gaps.mean(dim=0), atol=1e-5)
     doubted = (logits.argmax(dim=2) != labels).float().mean(dim=0)
     assert torch.allclose(ledger.doubts, doubted, atol=1e-6)
     assert torch.allclose(ledger.losses, F.cross_entropy(logits[-1], labels, reduction="none"))
@@ -45,7 +47,7 @@ def test_after_a_restart_only_later_passes_count():
         ledger.open_pass()
         ledger.write(torch.arange(len(labels)), labels, one)
     later = recorded(labels, logits[3:])
-    for name in ("margins", "doubts", "leads"):
+    for name in ("margins", "gaps", "doubts", "leads"):
         assert torch.allclose(getattr(ledger, name), getattr(later, name), atol=1e-6)
     assert (ledger.rivals == later.rivals)[later.leads > 0].all()
 

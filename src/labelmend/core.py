@@ -69,17 +69,18 @@ class Feed(Protocol):
 class Ledger:
     """What the tracking passes recorded for each training sample, in the order of the data set.
 
-    `losses` are those of the last pass. `margins` are the log-odds against the given label, log (1 - p) - log p, in the
-    mean over all passes since the last `restart`; `doubts` is the share of those passes in which another class, the
-    rival, was believed more, `rivals` the class that led the others most steadily, and `leads` by how much, from 0 to
-    1. `probabilities` are kept only when asked for.
+    `losses` are those of the last pass; the rest is over all passes since the last `restart`. `margins` are the mean
+    log-odds against the given label, log (1 - p) - log p. A sample's rival is the best other class: `gaps` is its mean
+    lead, log p(rival) - log p(given), `doubts` the share of passes in which it was ahead, `rivals` the class that was the
+    rival most steadily, and `leads` how steadily, from 0 to 1. `probabilities` are kept only when asked for.
     """
 
-    RUNNING = ("margins", "doubts", "rivals", "leads")
+    RUNNING = ("margins", "gaps", "doubts", "rivals", "leads")
 
     def __init__(self, samples: int, *, device: torch.device | str = "cpu") -> None:
         self.losses = torch.zeros(samples, device=device)
         self.margins = torch.zeros(samples, device=device)
+        self.gaps = torch.zeros(samples, device=device)
         self.doubts = torch.zeros(samples, device=device)
         self.rivals = torch.zeros(samples, dtype=torch.long, device=device)
         self.leads = torch.zeros(samples, device=device)
@@ -100,7 +101,9 @@ class Ledger:
         self.losses[index] = F.cross_entropy(logits, labels, reduction="none")
         given = probabilities.gather(1, labels[:, None])[:, 0]
         best = probabilities.scatter(1, labels[:, None], 0.0).max(dim=1)
-        self._average(self.margins, index, (1 - given + LEAST_BELIEF).log() - (given + LEAST_BELIEF).log())
+        against, rival, own = ((p + LEAST_BELIEF).log() for p in (1 - given, best.values, given))
+        self._average(self.margins, index, against - own)
+        self._average(self.gaps, index, rival - own)
         self._average(self.doubts, index, (best.values > given).float())
         self._vote(index, best.indices, best.values / (1 - given).clamp_min(LEAST_BELIEF))
         if self.probabilities is not None:

@@ -29,7 +29,9 @@ class PaperOptions:
     )
     noise_model: Literal["auto", "bmm", "gmm"] = field(
         default="auto",
-        metadata={"help": "beta or Gaussian mixture of losses; auto: beta until margins form two humps far apart"},
+        metadata={
+            "help": "beta or Gaussian mixture of losses; auto: beta until the leads of rival classes form two humps far apart"
+        },
     )
     em_iterations: Iterations = field(default=10, metadata={"help": "EM iterations, or converged", "least": 1})
     refit_every: int = field(default=1, metadata={"help": "epochs between two fits of the mixture", "least": 1})
@@ -60,7 +62,7 @@ class Plan:
         far_apart = options.noise_model == "auto" and not self.details.share_from_view
         self.suspicion = Suspicion(
             model,
-            margins=NoiseModel(GaussianMixture(iterations="converged"), FAR_APART) if far_apart else None,
+            gaps=NoiseModel(GaussianMixture(iterations="converged"), FAR_APART) if far_apart else None,
             floor=self.details.share_floor,
             refit_every=options.refit_every,
         )

@@ -12,17 +12,17 @@ from ..mixture import NoiseModel
 class Suspicion(nn.Module):
     """P(wrong) of each sample, refitted on the ledger's losses after every `refit_every` epochs.
 
-    Where there is a model of `margins` and it finds two humps far apart, it decides in place of the losses' mixture.
+    Where there is a model of `gaps` and it finds two humps far apart, it decides in place of the losses' mixture.
     """
 
     probability: Tensor
 
     def __init__(
-        self, model: NoiseModel, *, margins: NoiseModel | None = None, floor: float = 0.0, refit_every: int = 1
+        self, model: NoiseModel, *, gaps: NoiseModel | None = None, floor: float = 0.0, refit_every: int = 1
     ) -> None:
         super().__init__()
         self.model = model
-        self.margins = margins
+        self.gaps = gaps
         self.floor = floor
         self.refit_every = refit_every
         self.register_buffer("probability", torch.zeros(0))
@@ -37,10 +37,10 @@ class Suspicion(nn.Module):
         if self.model.degenerate or epoch % self.refit_every == 0:
             self.model.fit(losses)
         self.probability = self.model.posterior(losses)
-        if self.margins is not None:
-            margins = torch.stack([ledger.margins for ledger in ledgers]).mean(dim=0)
-            if not self.margins.fit(margins).degenerate:
-                self.probability = self.margins.posterior(margins)
+        if self.gaps is not None:
+            gaps = torch.stack([ledger.gaps for ledger in ledgers]).mean(dim=0)
+            if not self.gaps.fit(gaps).degenerate:
+                self.probability = self.gaps.posterior(gaps)
 
     def stored(self, step: Step) -> Tensor:
         """P(wrong) from each sample's loss in the last tracking pass: w in Eqs. 10 and 13."""
