@@ -71,8 +71,8 @@ class Ledger:
 
     `losses` are those of the last pass; the rest is over all passes since the last `restart`. `margins` are the mean
     log-odds against the given label, log (1 - p) - log p. A sample's rival is the best other class: `gaps` is its mean
-    lead, log p(rival) - log p(given), `doubts` the share of passes in which it was ahead, `rivals` the class that was the
-    rival most steadily, and `leads` how steadily, from 0 to 1. `probabilities` are kept only when asked for.
+    lead, log p(rival) - log p(given), `doubts` the share of passes in which it was ahead, `rivals` the class that was
+    it most steadily, and `leads` how steadily, from 0 to 1. `probabilities` are kept only when asked for.
     """
 
     RUNNING = ("margins", "gaps", "doubts", "rivals", "leads")

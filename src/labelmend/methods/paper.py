@@ -29,9 +29,7 @@ class PaperOptions:
     )
     noise_model: Literal["auto", "bmm", "gmm"] = field(
         default="auto",
-        metadata={
-            "help": "beta or Gaussian mixture of losses; auto: beta until the leads of rival classes form two humps far apart"
-        },
+        metadata={"help": "beta or Gaussian mixture of losses; auto: beta until leads of other classes form two humps"},
     )
     em_iterations: Iterations = field(default=10, metadata={"help": "EM iterations, or converged", "least": 1})
     refit_every: int = field(default=1, metadata={"help": "epochs between two fits of the mixture", "least": 1})
