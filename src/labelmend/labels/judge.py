@@ -19,10 +19,10 @@ MANY_DOUBTED = 0.1
 class Judgement:
     """What the run found out about each label and about all of them.
 
-    `score` ranks the labels, the most suspicious highest: the mean of the orders by margin, which takes no account of the
-    class, and by P(wrong), which does; it is right more often than either. `rival` is the class that the label should be
-    if it is wrong, and `agreement` how sure that is. `interval` is where the noise rate lies with 95 % confidence;
-    `reason` says why there is no evidence of wrong labels, if there is none.
+    `score` ranks the labels, the most suspicious highest: the mean of the orders by margin, which takes no account
+    of the class, and by P(wrong), which does; it is right more often than either. `rival` is the class that the
+    label should be if it is wrong, and `agreement` how sure that is. `interval` is where the noise rate lies with
+    95 % confidence; `reason` says why there is no evidence of wrong labels, if there is none.
     """
 
     probability: Tensor
