@@ -32,6 +32,12 @@ def without_seconds(run):
     return [{k: v for k, v in record.items() if k != "seconds"} for record in run.epochs()]
 
 
+@pytest.fixture
+def without_report(monkeypatch):
+    """Runs that nobody looks at need no report, which takes longer than they do."""
+    monkeypatch.setattr("labelmend.train.build_report", lambda run: None)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_a_run_leaves_every_file_of_the_contract_and_only_finite_numbers(method, train_digits):
     run = train_digits(method=method, epochs=3)
@@ -50,6 +56,7 @@ def test_a_run_leaves_every_file_of_the_contract_and_only_finite_numbers(method,
         assert ((values >= 0) & (values <= 1)).all()
 
 
+@pytest.mark.usefixtures("without_report")
 @pytest.mark.parametrize("method", METHODS)
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(method, train_digits):
     first, second, other = (
@@ -61,6 +68,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(method, tr
     assert first.labels_csv.read_bytes() != other.labels_csv.read_bytes()
 
 
+@pytest.mark.usefixtures("without_report")
 @pytest.mark.parametrize("method", METHODS)
 def test_a_resumed_run_ends_as_an_uninterrupted_one(method, train_digits, tmp_path):
     whole = train_digits("whole", method=method, epochs=3)
@@ -77,6 +85,7 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(method, train_digits, tmp_pa
     assert without_seconds(run) == without_seconds(whole)
 
 
+@pytest.mark.usefixtures("without_report")
 @pytest.mark.parametrize("method", METHODS)
 def test_the_truth_does_not_reach_training(method, tmp_path):
     outcomes = []
