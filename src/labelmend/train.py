@@ -172,8 +172,9 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
     run, data = prepared.run, prepared.data
     judgement = judge(trainer.ledgers, data.labels.observed, len(data.class_names))
     table = label_table(data, trainer.ledgers, judgement)
-    write_atomic(run.labels_csv, csv_bytes(table.to_arrow()))
-    write_atomic(run.labels_parquet, parquet_bytes(table.to_arrow()))
+    rows = table.to_arrow()
+    write_atomic(run.labels_csv, csv_bytes(rows))
+    write_atomic(run.labels_parquet, parquet_bytes(rows))
     write_atomic(run.noise_json, to_json(describe_noise(table, judgement)))
     write_evidence(run, data, table, trainer.learners[0], normalise)
     _write_model(prepared, trainer.learners, normalise)

@@ -43,8 +43,28 @@ class Normaliser:
         return Normaliser(self.mean.to(device), self.std.to(device))
 
 
-class MemoryFeed:
-    """Training or test batches from tensors; labels are the observed ones."""
+class LabelledFeed:
+    """What every feed knows: the observed labels, how inputs are normalised, and how many make a batch."""
+
+    def __init__(
+        self, labels: Tensor, *, normalise: Normaliser, batch_size: int, device: torch.device | str = "cpu"
+    ) -> None:
+        self.device = torch.device(device)
+        self.labels = labels.to(device)
+        self.normalise = normalise.to(device)
+        self.batch_size = batch_size
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def steps(self) -> int:
+        """Batches in an epoch."""
+        return len(batch_bounds(len(self), self.batch_size))
+
+
+class MemoryFeed(LabelledFeed):
+    """Training or test batches from tensors."""
 
     def __init__(
         self,
@@ -56,20 +76,9 @@ class MemoryFeed:
         augment: Augment | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
+        super().__init__(labels, normalise=normalise, batch_size=batch_size, device=device)
         self.inputs = inputs.to(device)
-        self.labels = labels.to(device)
-        self.normalise = normalise.to(device)
-        self.batch_size = batch_size
         self.augment = augment
-        self.device = device
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    @property
-    def steps(self) -> int:
-        """Batches in an epoch."""
-        return len(batch_bounds(len(self), self.batch_size))
 
     def shuffled(self, rng: torch.Generator, *, views: int = 1) -> Iterator[Batch]:
         """One epoch in random order, each view augmented by its own draw."""

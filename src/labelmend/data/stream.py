@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 from ..core import Batch, generator
 from .decode import decode_crop, read_bytes
-from .feed import SWEEP_BATCH, Normaliser, batch_bounds
+from .feed import SWEEP_BATCH, LabelledFeed, Normaliser, batch_bounds
 from .listing import Listing
 
 MEASURED = 4096
@@ -66,7 +66,7 @@ def random_box(width: int, height: int, draws: Sequence[float]) -> tuple[float, 
     return left, top, left + wide, top + high
 
 
-class StreamFeed:
+class StreamFeed(LabelledFeed):
     """The same batches as a feed from memory, decoded by workers; every draw comes from the epoch's generator."""
 
     def __init__(
@@ -80,21 +80,10 @@ class StreamFeed:
         workers: int = 0,
         device: torch.device | str = "cpu",
     ) -> None:
+        super().__init__(labels, normalise=normalise, batch_size=batch_size, device=device)
         self.images = images
-        self.labels = labels.to(device)
-        self.normalise = normalise.to(device)
-        self.batch_size = batch_size
         self.augment = augment
         self.workers = workers
-        self.device = torch.device(device)
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    @property
-    def steps(self) -> int:
-        """Batches in an epoch."""
-        return len(batch_bounds(len(self), self.batch_size))
 
     def shuffled(self, rng: torch.Generator, *, views: int = 1) -> Iterator[Batch]:
         """One epoch in random order; each view is augmented by a seed of its own."""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from ..engine.run_dir import RunDirectory
+from ..engine.run_dir import LOSSES_KEPT, RunDirectory
 from ..errors import InputError
 
 
@@ -70,7 +70,7 @@ class Findings:
         if not self.run.losses.is_file() or not self.epochs:
             return None
         flat = np.fromfile(self.run.losses, dtype="<f2")
-        columns = min(len(self.table), 20_000)
+        columns = min(len(self.table), LOSSES_KEPT)
         rows = len(flat) // columns
         return flat[: rows * columns].reshape(rows, columns), np.arange(columns) * len(self.table) // columns
 
