@@ -4,8 +4,8 @@
     python benchmarks/detection.py --out benchmarks/results/detection.json [--rows digits-50,...] [--seeds 0,1,2]
 
 Every system sees the same samples, the same wrong labels and the same network. One unit of compute is a forward and a
-backward pass over all samples; a forward pass alone is a third of it. labelmend's run takes a tracking pass in every
-epoch and, after the warm-up, a clean pass in every step. cleanlab's five networks train on four fifths of the samples
+backward pass over all samples; a forward pass alone is a third of it. labelmend's run (details=paper) takes a tracking
+pass in every epoch and, after the warm-up, a clean pass in every step. cleanlab's five networks train on four fifths of the samples
 each and predict the last fifth; they get as many epochs as cost the same. `cleanlab` is trained with plain
 cross-entropy, `cleanlab-mixup` with mixup, which memorises less and is the kinder choice. `labelmend-bmm` is labelmend
 with the paper's beta mixture in training in place of the default.
@@ -34,7 +34,8 @@ from labelmend.data import Dataset
 from labelmend.data.dataset import NoisyLabels
 from labelmend.methods.paper import PUBLISHED
 from labelmend.predict import load_model
-from labelmend.train import Prepared, prepare, train
+from labelmend.preparation import Prepared, prepare
+from labelmend.training import train
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 FOLDS = 5
@@ -76,7 +77,7 @@ def prepared(row: Row, seed: int, out: str, **settings: str) -> Prepared:
 
 def labelmend(row: Row, seed: int, noise_model: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        ready = prepared(row, seed, f"{folder}/run", noise_model=noise_model)
+        ready = prepared(row, seed, f"{folder}/run", noise_model=noise_model, details="paper")
         run, _ = train(ready)
         summary, labels = run.read()["summary"], pq.read_table(run.labels_parquet).to_pydict()
         noise = json.loads(run.noise_json.read_bytes())

@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 def run(images: Path, samples: int, memory: float, out: Path) -> dict[str, float]:
     """One epoch of cross-entropy without augmentation; gives peak memory in MiB and seconds."""
     from labelmend.config import TrainConfig
-    from labelmend.train import prepare, train
+    from labelmend.preparation import prepare
+    from labelmend.training import train
 
     config = TrainConfig(
         source=str(images), out=str(out), method="ce", epochs=1, limit=samples, memory=memory, threads=1, workers=1,

@@ -28,7 +28,8 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 @pytest.fixture
 def train_digits(tmp_path: Path) -> Callable[..., RunDirectory]:
     """Train on a few digits and give the run directory."""
-    from labelmend.train import prepare, train
+    from labelmend.preparation import prepare
+    from labelmend.training import train
 
     def run(name: str = "run", **changes: Any) -> RunDirectory:
         options = {"noise": "symmetric:0.5", "epochs": 2, "limit": 100, "threads": 1} | changes

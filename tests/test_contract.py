@@ -13,7 +13,8 @@ from labelmend.config import TrainConfig
 from labelmend.data import NoisyLabels
 from labelmend.engine.trainer import InterruptedRunError
 from labelmend.methods import methods
-from labelmend.train import prepare, train
+from labelmend.preparation import prepare
+from labelmend.training import train
 
 METHODS = sorted(methods())
 CONTRACT = (
@@ -35,7 +36,7 @@ def without_seconds(run):
 @pytest.fixture
 def without_report(monkeypatch):
     """Runs that nobody looks at need no report, which takes longer than they do."""
-    monkeypatch.setattr("labelmend.train.build_report", lambda run: None)
+    monkeypatch.setattr("labelmend.training.build_report", lambda run: None)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -29,7 +29,8 @@ TRUTH_READERS = {
     "data/label_file.py",
     "engine/evaluation.py",
     "labels/table.py",
-    "train.py",
+    "assembly.py",
+    "training.py",
     "demo.py",
 }
 

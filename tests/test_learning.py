@@ -10,7 +10,8 @@ import pytest
 from labelmend.config import TrainConfig
 from labelmend.data.sources import open_source
 from labelmend.labels.apply import plan
-from labelmend.train import prepare, train
+from labelmend.preparation import prepare
+from labelmend.training import train
 
 
 def outcome(folder, method, rate, seed, epochs):

@@ -24,8 +24,8 @@ _HOMES = {
     "NoiseModel": "mixture",
     "as_dataset": "data.objects",
     "load_model": "predict",
-    "prepare": "train",
-    "train": "train",
+    "prepare": "preparation",
+    "train": "training",
 }
 
 

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from .config import Optimisation, TrainConfig
 from .data import Dataset
@@ -83,8 +84,17 @@ def _batch(samples: int) -> tuple[int, str]:
 def _threads(net: str) -> tuple[int, str]:
     if net in SMALL_NETS:
         return 1, "one: in a network this small, threads would mostly wait for each other"
+    return available_cores(), "one for each core available"
+
+
+def available_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+    """Cores that this process may really use: its affinity and, in a container, its quota (cgroup v2)."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores, "one for each core available"
+    try:
+        limit, period = quota.read_text().split()
+        return max(1, min(cores, int(limit) // int(period)))
+    except (OSError, ValueError):
+        return cores
 
 
 def _augment(data: Dataset, asked: str) -> tuple[Augment | None, str]:

@@ -86,6 +86,9 @@ def train(
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = TrainConfig.seed,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = TrainConfig.device,
     threads: Annotated[int | None, typer.Option(help="CPU threads; chosen from the network.")] = None,
+    compile_steps: Annotated[
+        str, typer.Option("--compile", help="torch.compile: on, off, or auto, which tries it on long runs.")
+    ] = TrainConfig.compile,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; 'labelmend methods ID' lists them."),
@@ -123,6 +126,7 @@ def train(
         seed=seed,
         device=device,
         threads=threads,
+        compile=compile_steps,
         settings=split_pairs(settings or []),
         resume=resume,
     )

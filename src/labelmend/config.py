@@ -28,6 +28,7 @@ class TrainConfig:
     limit: int | None = None
     seed: int = 0
     device: str = "auto"
+    compile: str = "auto"
     threads: int | None = None
     settings: dict[str, str] = field(default_factory=dict)
     resume: bool = False

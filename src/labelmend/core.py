@@ -24,6 +24,13 @@ def generator(seed: int, *purpose: str | int) -> torch.Generator:
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") >> 1)
 
 
+def to_device(values: Tensor, device: torch.device | str) -> Tensor:
+    """A CPU tensor on the device that trains, without waiting for it: from pinned memory where there is a GPU."""
+    if torch.device(device).type == "cuda":
+        return values.pin_memory().to(device, non_blocking=True)
+    return values.to(device)
+
+
 @dataclass(frozen=True)
 class Batch:
     """Some training samples as the network sees them."""
@@ -72,20 +79,34 @@ class Ledger:
     `losses` are those of the last pass; the rest is over all passes since the last `restart`. `margins` are the mean
     log-odds against the given label, log (1 - p) - log p. A sample's rival is the best other class: `gaps` is its mean
     lead, log p(rival) - log p(given), `doubts` the share of passes in which it was ahead, `rivals` the class that was
-    it most steadily, and `leads` how steadily, from 0 to 1. `probabilities` are kept only when asked for.
+    it most steadily, and `leads` how steadily, from 0 to 1. Where a method asks for them, `beliefs` are the mean
+    logarithms of all probabilities.
+
+    `guesses` is the class that each sample was lately taken for: a vote of the passes in which older ones fade.
     """
 
-    RUNNING = ("margins", "gaps", "doubts", "rivals", "leads")
+    FADE = 0.8
 
     def __init__(self, samples: int, *, device: torch.device | str = "cpu") -> None:
         self.losses = torch.zeros(samples, device=device)
         self.margins = torch.zeros(samples, device=device)
         self.gaps = torch.zeros(samples, device=device)
         self.doubts = torch.zeros(samples, device=device)
-        self.rivals = torch.zeros(samples, dtype=torch.long, device=device)
+        self.rivals = torch.zeros(samples, dtype=torch.int32, device=device)
         self.leads = torch.zeros(samples, device=device)
-        self.probabilities: Tensor | None = None
+        self.guesses = torch.zeros(samples, dtype=torch.int32, device=device)
+        self.certainties = torch.zeros(samples, device=device)
+        self.beliefs: Tensor | None = None
         self.passes = 0
+
+    def keep_beliefs(self, classes: int) -> None:
+        """Keep what is predicted for every class, not only for the best one: 2 bytes a sample and class."""
+        self.beliefs = self.losses.new_zeros(len(self.losses), classes, dtype=torch.float16)
+
+    def recorded(self) -> dict[str, Tensor]:
+        """Everything that is kept, by name."""
+        names = ("losses", "margins", "gaps", "doubts", "rivals", "leads", "guesses", "certainties", "beliefs")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def restart(self) -> None:
         """Forget the margins so far; the next pass is the first that counts."""
@@ -105,20 +126,25 @@ class Ledger:
         self._average(self.margins, index, against - own)
         self._average(self.gaps, index, rival - own)
         self._average(self.doubts, index, (best.values > given).float())
-        self._vote(index, best.indices, best.values / (1 - given).clamp_min(LEAST_BELIEF))
-        if self.probabilities is not None:
-            self.probabilities[index] = probabilities
+        share = (best.values / (1 - given).clamp_min(LEAST_BELIEF)).clamp(max=1.0)
+        _vote(self.rivals, self.leads, index, best.indices, share / self.passes, fade=1 - 1 / self.passes)
+        top = torch.maximum(given, best.values)
+        guess = torch.where(best.values > given, best.indices, labels)
+        _vote(self.guesses, self.certainties, index, guess, top, fade=self.FADE)
+        if self.beliefs is not None:
+            new = max(1 - self.FADE, 1 / self.passes)
+            self.beliefs[index] = self.beliefs[index].lerp(logits.log_softmax(dim=1).half(), new)
 
     def _average(self, means: Tensor, index: Tensor, values: Tensor) -> None:
         means[index] += (values - means[index]) / self.passes
 
-    def _vote(self, index: Tensor, rival: Tensor, weight: Tensor) -> None:
-        """Weighted majority over the passes in constant memory: a vote for another class shortens the lead."""
-        leader, lead = self.rivals[index], self.leads[index] * ((self.passes - 1) / self.passes)
-        change = weight.clamp(max=1.0) / self.passes
-        lead = torch.where(rival == leader, lead + change, lead - change)
-        self.rivals[index] = torch.where(lead < 0, rival, leader)
-        self.leads[index] = lead.abs()
+
+def _vote(leaders: Tensor, leads: Tensor, index: Tensor, votes: Tensor, weight: Tensor, *, fade: float) -> None:
+    """Weighted majority over the passes in constant memory: a vote for another class shortens the lead."""
+    votes, leader, lead = votes.to(leaders.dtype), leaders[index], leads[index] * fade
+    lead = torch.where(votes == leader, lead + weight, lead - weight)
+    leaders[index] = torch.where(lead < 0, votes, leader)
+    leads[index] = lead.abs()
 
 
 class Learner:
@@ -135,10 +161,17 @@ class Learner:
         self.optimiser = optimiser
         self.backward = backward
         self.base_rate = float(optimiser.param_groups[0]["lr"])
+        self.compiled: Callable[[Tensor], Tensor] | None = None
+        self.compiled_size = 0
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        logits: Tensor = self.network(inputs)
+        full = self.network.training and len(inputs) == self.compiled_size
+        logits: Tensor = self.compiled(inputs) if self.compiled is not None and full else self.network(inputs)
         return logits
+
+    def compile_for(self, size: int, forward: Callable[[Tensor], Tensor]) -> None:
+        """Train on batches of this size by a compiled pass; each other shape or mode would be compiled by itself."""
+        self.compiled, self.compiled_size = forward, size
 
     def descend(self, loss: Tensor) -> None:
         """One optimisation step down the gradient of the loss."""
@@ -249,8 +282,8 @@ class Method(nn.Module):
     records: frozenset[str] = frozenset({"losses"})
     track_augmented = False
 
-    def begin(self, task: Task) -> None:
-        """Once, before the first epoch."""
+    def begin(self, task: Task, ledgers: Sequence[Ledger] = ()) -> None:
+        """Once, before the first epoch; the ledgers, one for each network, will fill as the run goes on."""
 
     def rate(self, epoch: int) -> float:
         """Learning rate of this epoch, as a multiple of the one the run started with."""
@@ -268,8 +301,12 @@ class Method(nn.Module):
         """Learn from one batch; gives the training loss, detached."""
         raise TypeError(f"{type(self).__name__} has no step: a method must say how it learns from a batch")
 
+    def tracks(self, epoch: int) -> bool:
+        """Whether a tracking pass follows this epoch; the last epoch always has one."""
+        return True
+
     def epoch_end(self, ledgers: Sequence[Ledger], epoch: int) -> None:
-        """After the tracking pass of an epoch."""
+        """After the tracking pass of an epoch that has one."""
 
     def estimate(self) -> NoiseEstimate | None:
         """What is known of the labels so far, if the method keeps track."""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from .core import Learner
 from .data import Dataset
-from .data.feed import SWEEP_BATCH, Normaliser
+from .data.feed import Normaliser, sweep_size
 from .engine.run_dir import RunDirectory, write_atomic
 from .labels.table import LabelTable, parquet_bytes
 
@@ -73,8 +73,9 @@ def penultimate(learner: Learner, data: Dataset, rows: Sequence[int], normalise:
     hook = last.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].float().cpu()))
     try:
         with learner.evaluating():
-            for start in range(0, len(rows), SWEEP_BATCH):
-                learner(normalise.to(device)(data.samples(rows[start : start + SWEEP_BATCH]).to(device)))
+            size = sweep_size(device)
+            for start in range(0, len(rows), size):
+                learner(normalise.to(device)(data.samples(rows[start : start + size]).to(device)))
     finally:
         hook.remove()
     return torch.cat(seen)

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from .core import generator
-from .data.feed import SWEEP_BATCH, Normaliser
+from .data.feed import Normaliser, sweep_size
 from .engine.run_dir import RunDirectory
 from .errors import InputError
 from .nets import build_net
@@ -32,7 +32,7 @@ class Model:
         if tuple(inputs.shape[1:]) != self.shape:
             raise InputError(f"the model takes samples of shape {self.shape}, not {tuple(inputs.shape[1:])}")
         parts = []
-        for chunk in torch.split(inputs, SWEEP_BATCH):
+        for chunk in torch.split(inputs, sweep_size(inputs.device)):
             batch = self.normalise(chunk)
             parts.append(torch.stack([network(batch).softmax(dim=1) for network in self.networks]).mean(dim=0))
         found: NDArray[np.float32] = torch.cat(parts).numpy()

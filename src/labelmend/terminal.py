@@ -18,8 +18,9 @@ from .config import TrainConfig
 from .engine.run_dir import RunDirectory
 from .engine.trainer import Observer
 from .methods import Entry
+from .preparation import Prepared, prepare
 from .settings import describe
-from .train import Prepared, prepare, train
+from .training import train
 
 NOTES_SHOWN = 5
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -32,6 +33,7 @@ class ProgressObserver(Observer):
         self.progress = progress
         self.epochs = epochs
         self.steps = 0
+        self.noise: float | None = None
         self.task = progress.add_task(title, total=None, state="")
 
     def stage(self, epoch: int, name: str, steps: int) -> None:
@@ -49,8 +51,9 @@ class ProgressObserver(Observer):
         parts = [f"epoch {record['epoch']}/{self.epochs}"]
         if record["test_accuracy"] is not None:
             parts.append(f"accuracy {record['test_accuracy']:.3f}")
-        if record["noise_rate"] is not None:
-            parts.append(f"noise {record['noise_rate']:.0%}")
+        self.noise = record["noise_rate"] if record["tracked"] else self.noise
+        if self.noise is not None:
+            parts.append(f"noise {self.noise:.0%}")
         self.progress.update(self.task, completed=self.steps * record["epoch"], state=", ".join(parts))
 
 

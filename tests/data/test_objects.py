@@ -6,7 +6,8 @@ from torch.utils.data import TensorDataset
 from labelmend.config import TrainConfig
 from labelmend.data.objects import as_dataset
 from labelmend.errors import InputError
-from labelmend.train import prepare, train
+from labelmend.preparation import prepare
+from labelmend.training import train
 
 Y = np.arange(60) % 3
 X = (np.random.default_rng(0).normal(size=(60, 4)) + Y[:, None]).astype(np.float32)

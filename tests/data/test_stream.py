@@ -7,7 +7,8 @@ from labelmend.core import generator
 from labelmend.data.feed import MemoryFeed
 from labelmend.data.sources import SourceOptions, open_source
 from labelmend.data.stream import StreamedImages, StreamFeed, random_box
-from labelmend.train import prepare, train
+from labelmend.preparation import prepare
+from labelmend.training import train
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from labelmend.methods.paper import PaperOptions
 from labelmend.mixture import BetaMixture
 from labelmend.nets import build_net
 from labelmend.parts.mixing import draw_partner, draw_share
-from labelmend.parts.targets import hard
+from labelmend.parts.targets import hard, soft
 
 SAMPLES, CLASSES, BATCH = 1001, 3, 40
 BOTH = pytest.mark.parametrize("details", ["paper", "released"])
@@ -56,8 +56,11 @@ def filled_ledger(losses):
 def build(details, name="m-dyr-h", *, losses=None, epochs=300):
     """A method of the preset, with its noise model fitted."""
     method = find(name).build(PaperOptions(details=details), epochs)
-    method.begin(make_task())
-    method.epoch_end([filled_ledger(two_humps() if losses is None else losses)], 1)
+    ledger = filled_ledger(two_humps() if losses is None else losses)
+    if "beliefs" in method.records:
+        ledger.keep_beliefs(CLASSES)
+    method.begin(make_task(), [ledger])
+    method.epoch_end([ledger], 1)
     return method
 
 
@@ -83,14 +86,19 @@ def taken_step(method, epoch=150, seed=0):
 
 def test_the_presets_differ_in_every_detail_and_each_is_pinned_here():
     names = {field.name for field in dataclasses.fields(Details)}
-    differing = {name for name in names if getattr(DETAILS["paper"], name) != getattr(DETAILS["released"], name)}
-    assert differing == names
+
+    def differing(preset):
+        return {name for name in names if getattr(DETAILS["paper"], name) != getattr(DETAILS[preset], name)}
+
+    assert differing("fast") == {"guess_from", "track_every"}
+    assert differing("released") == names - {"track_every"}
     assert names == {
         "scaling",
         "posterior_table",
         "share_floor",
         "share_from_view",
-        "guess_in_training_mode",
+        "guess_from",
+        "track_every",
         "track_augmented",
         "half_target_share",
         "coldest_epoch",
@@ -238,7 +246,43 @@ def test_released_guesses_in_training_mode_and_moves_batchnorm():
     torch.testing.assert_close(guess[sure], hard(step.clean_logits(training=True), 150)[sure], rtol=0, atol=1e-3)
 
 
+@pytest.mark.parametrize(("name", "guess"), [("m-dyr-h", hard), ("m-dyr-s", soft)])
+def test_fast_guesses_what_the_tracking_passes_saw_and_runs_no_pass(name, guess):
+    method = find(name).build(PaperOptions(details="fast"), 300)
+    ledger = Ledger(SAMPLES)
+    if "beliefs" in method.records:
+        ledger.keep_beliefs(CLASSES)
+    logits = 3 * torch.randn(SAMPLES, CLASSES, generator=torch.Generator().manual_seed(1))
+    ledger.open_pass()
+    ledger.write(torch.arange(SAMPLES), make_task().labels, logits)
+    method.begin(make_task(), [ledger])
+    method.epoch_end([ledger], 5)
+    method.suspicion.probability.fill_(0.5)
+    step, targets = taken_step(method)
+    assert step.learner.network.passes == []
+    seen = guess(logits[step.batch.index], 150)
+    torch.testing.assert_close(guess_toward(targets, step, torch.full((BATCH,), 0.5)), seen, rtol=0, atol=2e-3)
+
+
+def test_beliefs_are_kept_only_for_soft_guesses_that_run_no_pass():
+    names = ("ce", "dy-s", "dy-h", "m-dyr-h", "m-dyr-s", "md-dyr-h", "md-dyr-sh")
+    kept = {(details, name) for details in DETAILS for name in names if "beliefs" in build(details, name).records}
+    assert kept == {("fast", "m-dyr-s"), ("fast", "md-dyr-sh")}
+
+
+def test_fast_tracks_every_fifth_epoch_and_before_a_recipe_takes_over():
+    tracked = [epoch for epoch in range(1, 301) if build("fast").tracks(epoch)]
+    assert tracked == list(range(5, 301, 5))
+    short = find("m-dyr-h").build(PaperOptions(details="fast"), 60)
+    assert [epoch for epoch in range(1, 61) if short.tracks(epoch)] == [5, 10, 15, 20, 21, *range(25, 61, 5)]
+    assert all(build(details).tracks(epoch) for details in ("paper", "released") for epoch in range(1, 301))
+
+
 PASSES = {
+    ("fast", "ce"): ["train"],
+    ("fast", "dy-h"): ["train"],
+    ("fast", "m-dyr-h"): ["train"],
+    ("fast", "md-dyr-sh"): ["train"],
     ("paper", "ce"): ["train"],
     ("paper", "dy-h"): ["train"],
     ("paper", "m-dyr-h"): ["eval", "train"],

@@ -137,10 +137,10 @@ def test_guesses_of_md_dyr_sh_go_from_soft_to_hard():
 
 @pytest.mark.parametrize("epochs", [1, 2, 3])
 @pytest.mark.parametrize("name", PLAIN + MIXED)
-@pytest.mark.parametrize("details", ["paper", "released"])
+@pytest.mark.parametrize("details", ["fast", "paper", "released"])
 def test_even_the_shortest_runs_work_and_begin_with_a_warm_up(name, epochs, details):
     method, learner = build(name, epochs, details=details), make_learner()
-    method.begin(make_task(epochs))
+    method.begin(make_task(epochs), [filled_ledger(two_humps())])
     assert method.recipe(1).targets is given
     assert method.rate(1) == 1
     for epoch in range(1, epochs + 1):
@@ -169,7 +169,7 @@ def test_static_bootstrapping_moves_every_label_by_its_published_share(name, sha
 
 @pytest.mark.parametrize(("name", "guess"), [("dy-s", soft), ("dy-h", hard), ("m-dyr-s", soft), ("m-dyr-h", hard)])
 def test_dynamic_bootstrapping_moves_each_label_by_its_probability_of_being_wrong(name, guess):
-    method, step = fitted(build(name, 300, schedule="mixup")), make_step(150)
+    method, step = fitted(build(name, 300, schedule="mixup", details="paper")), make_step(150)
     recipe = method.recipe(150)
     step.mix = recipe.mixing(step)
     predicted = guess(step.clean_logits(training=step.mix is None), 150)
@@ -210,26 +210,21 @@ def test_the_mixture_takes_as_many_iterations_as_asked(iterations):
     assert method.estimate().parameters == expected.described()
 
 
-def test_the_mixture_is_refitted_only_as_often_as_asked_but_losses_are_judged_every_epoch():
-    method = build("dy-h", 120, refit_every=3)
-    method.begin(make_task())
-    spans, rates = [], []
-    for epoch in range(1, 8):
-        method.epoch_end([filled_ledger(two_humps(scale=epoch))], epoch)
-        spans.append(method.estimate().parameters["span"] / two_humps().max().item())
-        rates.append(method.estimate().rate)
-    assert spans == pytest.approx([1, 1, 3, 3, 3, 6, 6])
-    assert rates[1] > rates[0]
-    assert rates[2] == pytest.approx(rates[0], abs=1e-4)
+@pytest.mark.parametrize("details", ["fast", "paper", "released"])
+def test_epochs_are_tracked_as_often_as_asked_in_every_preset(details):
+    method = build("dy-h", 12, track_every=3, details=details)
+    assert [epoch for epoch in range(1, 13) if method.tracks(epoch)] == [3, 6, 9, 12]
 
 
-def test_a_degenerate_mixture_is_refitted_without_waiting():
-    method = build("dy-h", 120, refit_every=5)
+def test_every_tracking_pass_renews_the_mixture_and_the_verdict():
+    method = build("dy-h", 120)
     method.begin(make_task())
-    method.epoch_end([filled_ledger(torch.ones(SAMPLES))], 1)
+    method.epoch_end([filled_ledger(torch.ones(SAMPLES))], 5)
     assert method.estimate().verdict is not None
-    method.epoch_end([filled_ledger(two_humps())], 2)
-    assert method.estimate().verdict is None
+    for epoch in (10, 15):
+        method.epoch_end([filled_ledger(two_humps(scale=epoch))], epoch)
+        assert method.estimate().verdict is None
+        assert method.estimate().parameters["span"] == pytest.approx(two_humps(scale=epoch).max().item())
 
 
 def test_only_mixed_bootstrapping_has_the_penalty_and_eta_is_its_strength():

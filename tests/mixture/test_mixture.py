@@ -78,7 +78,8 @@ def test_gaussian_mixture_equals_a_loop_written_from_the_equations():
 def test_moments_are_the_weighted_ones_of_numpy():
     points, *masses = torch.from_numpy(np.random.default_rng(0).random((3, 50)))
     masses = torch.stack(masses)
-    total, mean, variance = moments(points, masses)
+    powers = torch.stack([torch.ones_like(points), points, points.square()], dim=1)
+    total, mean, variance = moments(powers, masses)
     for k in (0, 1):
         expected = np.average(points, weights=masses[k])
         assert total[k].item() == pytest.approx(masses[k].sum().item())
@@ -103,8 +104,8 @@ def test_a_component_without_variance_gets_finite_positive_parameters(kind):
 
 def test_log_densities_are_those_of_scipy():
     values = GRID.numpy()
-    beta = BetaMixture().log_density(GRID, (0.7, 12.0))
-    normal = GaussianMixture().log_density(GRID, (0.3, 0.02))
+    beta = BetaMixture().log_density(BetaMixture().features(GRID), (0.7, 12.0))
+    normal = GaussianMixture().log_density(GaussianMixture().features(GRID), (0.3, 0.02))
     np.testing.assert_allclose(beta, stats.beta.logpdf(values, 0.7, 12.0), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(normal, stats.norm.logpdf(values, 0.3, math.sqrt(0.02)), rtol=1e-9, atol=1e-9)
 
@@ -173,7 +174,7 @@ def falls(curve):
 def test_posterior_never_falls_as_the_value_grows_although_the_raw_odds_do(kind):
     turning = 0
     for mixture in random_mixtures(kind, 500, seed=1):
-        turning += falls(mixture.log_odds(GRID))
+        turning += falls(mixture.log_odds(mixture.features(GRID)))
         curve = mixture.posterior(GRID)
         assert not curve.isnan().any()
         assert (curve.diff() >= -1e-12).all(), mixture.named_parameters()
@@ -200,7 +201,8 @@ def test_turning_point_is_where_the_odds_change_direction(kind):
         if turn is None or not 0.01 < turn[0] < 0.99:
             continue
         point, lowest = turn
-        left, middle, right = mixture.log_odds(torch.tensor([point - 0.005, point, point + 0.005]).double())
+        around = torch.tensor([point - 0.005, point, point + 0.005]).double()
+        left, middle, right = mixture.log_odds(mixture.features(around))
         assert (middle < left and middle < right) if lowest else (middle > left and middle > right)
         checked += 1
     assert checked > 20

@@ -6,8 +6,9 @@ import pytest
 
 from labelmend.config import TrainConfig
 from labelmend.errors import InputError
+from labelmend.preparation import prepare
 from labelmend.report.build import build_report, command_line, percent
-from labelmend.train import prepare, train
+from labelmend.training import train
 
 PAYLOAD = "<script>alert('x')</script>&\"'"
 SECTIONS = ["verdict", "saw", "suspects", "confusion", "training", "features", "made"]

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from ..core import to_device
+
 
 @dataclass(frozen=True)
 class Augment:
@@ -27,6 +29,6 @@ class Augment:
         if self.pad:
             images = F.pad(images, [self.pad] * 4)
         which = torch.arange(count, device=device)[:, None, None]
-        rows, columns = rows.to(device, non_blocking=True), columns.to(device, non_blocking=True)
+        rows, columns = to_device(rows, device), to_device(columns, device)
         picked = images.permute(0, 2, 3, 1)[which, rows[:, :, None], columns[:, None, :]]
         return picked.permute(0, 3, 1, 2)

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..core import Batch
+from ..core import Batch, to_device
 from .augment import Augment
-
-SWEEP_BATCH = 512
 
 
 @dataclass(frozen=True)
@@ -41,6 +39,11 @@ class Normaliser:
     def to(self, device: torch.device | str) -> "Normaliser":
         """The same statistics on a device."""
         return Normaliser(self.mean.to(device), self.std.to(device))
+
+
+def sweep_size(device: torch.device | str) -> int:
+    """Samples in a batch without gradients: few on a CPU, so that what the layers hand on stays in the cache."""
+    return 64 if torch.device(device).type == "cpu" else 512
 
 
 class LabelledFeed:
@@ -82,18 +85,19 @@ class MemoryFeed(LabelledFeed):
 
     def shuffled(self, rng: torch.Generator, *, views: int = 1) -> Iterator[Batch]:
         """One epoch in random order, each view augmented by its own draw."""
-        order = torch.randperm(len(self), generator=rng)
+        order = to_device(torch.randperm(len(self), generator=rng), self.device)
         for start, stop in batch_bounds(len(self), self.batch_size):
-            index = order[start:stop].to(self.device, non_blocking=True)
+            index = order[start:stop]
             inputs = self.inputs[index]
             first, *more = (self._view(inputs, rng) for _ in range(views))
             yield Batch(first, self.labels[index], index, more[0] if more else None)
 
     def sweep(self, rng: torch.Generator | None = None) -> Iterator[Batch]:
         """Every sample once, in order; augmented if a generator is given."""
-        for start in range(0, len(self), SWEEP_BATCH):
-            index = torch.arange(start, min(start + SWEEP_BATCH, len(self)), device=self.device)
-            inputs = self.inputs[start : start + SWEEP_BATCH]
+        size = sweep_size(self.device)
+        for start in range(0, len(self), size):
+            index = torch.arange(start, min(start + size, len(self)), device=self.device)
+            inputs = self.inputs[start : start + size]
             view = self.normalise(inputs) if rng is None else self._view(inputs, rng)
             yield Batch(view, self.labels[index], index)
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from ..core import Batch, generator
+from ..core import Batch, generator, to_device
 from .decode import decode_crop, read_bytes
-from .feed import SWEEP_BATCH, LabelledFeed, Normaliser, batch_bounds
+from .feed import LabelledFeed, Normaliser, batch_bounds, sweep_size
 from .listing import Listing
 
 MEASURED = 4096
@@ -94,7 +94,7 @@ class StreamFeed(LabelledFeed):
             for start, stop in batch_bounds(len(self), self.batch_size)
         ]
         for batch in self._load(draws, rng):
-            index = torch.tensor([i for i, _ in batch.draws[: len(batch.draws) // views]], device=self.device)
+            index = to_device(torch.tensor([i for i, _ in batch.draws[: len(batch.draws) // views]]), self.device)
             first, *more = batch.pixels.chunk(views)
             second = self._normalised(more[0]) if more else None
             yield Batch(self._normalised(first), self.labels[index], index, second)
@@ -102,10 +102,11 @@ class StreamFeed(LabelledFeed):
     def sweep(self, rng: torch.Generator | None = None) -> Iterator[Batch]:
         """Every sample once, in order; augmented if a generator is given."""
         seed = None if rng is None else int(torch.randint(2**62, (1,), generator=rng))
-        starts = range(0, len(self), SWEEP_BATCH)
-        draws: list[list[Draw]] = [[(i, seed) for i in range(s, min(s + SWEEP_BATCH, len(self)))] for s in starts]
+        size = sweep_size(self.device)
+        starts = range(0, len(self), size)
+        draws: list[list[Draw]] = [[(i, seed) for i in range(s, min(s + size, len(self)))] for s in starts]
         for batch in self._load(draws, generator(0, "sweep")):
-            index = torch.tensor([i for i, _ in batch.draws], device=self.device)
+            index = to_device(torch.tensor([i for i, _ in batch.draws]), self.device)
             yield Batch(self._normalised(batch.pixels), self.labels[index], index)
 
     def _normalised(self, pixels: Tensor) -> Tensor:

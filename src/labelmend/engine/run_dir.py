@@ -94,15 +94,15 @@ class RunDirectory:
         lines = (json.dumps(line, allow_nan=False) for line in [*kept, dict(record)])
         write_atomic(self.epochs_jsonl, "".join(f"{line}\n" for line in lines).encode())
 
-    def append_losses(self, epoch: int, losses: Tensor) -> None:
-        """Add the losses of an epoch, as float16, of every sample or of 20,000 at equal distances.
+    def append_losses(self, losses: Tensor, *, after: int) -> None:
+        """Add the losses of a tracking pass, as float16, of every sample or of 20,000 at equal distances.
 
-        What an interrupted run wrote of this epoch or later ones is cut off first.
+        `after` is the number of passes before it; what an interrupted run wrote of this or later ones is cut off first.
         """
         samples = len(losses)
         kept = min(samples, LOSSES_KEPT)
         row = losses[torch.arange(kept, device=losses.device) * samples // kept].half().cpu().numpy()
         with self.losses.open("r+b" if self.losses.exists() else "wb") as file:
-            file.seek((epoch - 1) * row.nbytes)
+            file.seek(after * row.nbytes)
             file.truncate()
             file.write(row.astype("<f2").tobytes())

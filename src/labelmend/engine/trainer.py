@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +15,30 @@ from .checkpoint import Checkpoint
 from .evaluation import accuracy, detection_auc
 from .run_dir import RunDirectory
 
-RECORDED = ("losses", *Ledger.RUNNING)
 UNRIPE = 0.2
 """Share of a run whose passes do not count in the ledger's running means: the network has not learned enough yet."""
+
+
+Predicted = tuple[Tensor, Tensor, Tensor]
+"""Index, labels and logits of some samples."""
+AT_ONCE = 4096
+
+
+def in_bulk(batches: Iterable[Predicted]) -> Iterator[Predicted]:
+    """The same samples, some thousands at a time: to write down a sample costs next to nothing, to begin does not."""
+    waiting: list[Predicted] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(len(index) for index, _, _ in waiting) >= AT_ONCE:
+            yield _joined(waiting)
+            waiting = []
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: list[Predicted]) -> Predicted:
+    index, labels, logits = (torch.cat(parts) for parts in zip(*batches, strict=True))
+    return index, labels, logits
 
 
 class Observer:
@@ -68,9 +89,9 @@ class Trainer:
         device = self.task.labels.device
         self.ledgers = [Ledger(len(self.task), device=device) for _ in self.learners]
         for ledger in self.ledgers:
-            if "probabilities" in self.method.records:
-                ledger.probabilities = torch.zeros(len(self.task), self.task.classes, device=device)
-        self.method.begin(self.task)
+            if "beliefs" in self.method.records:
+                ledger.keep_beliefs(self.task.classes)
+        self.method.begin(self.task, self.ledgers)
         self.method.to(device)
         self.finished = 0
 
@@ -85,9 +106,9 @@ class Trainer:
         """Run all epochs that are left."""
         for epoch in range(self.finished + 1, self.task.epochs + 1):
             started = time.perf_counter()
-            train_loss = self._learn(epoch)
-            self._track(epoch)
-            self.method.epoch_end(self.ledgers, epoch)
+            train_loss = self.learn(epoch)
+            if self.tracks(epoch):
+                self.track(epoch)
             record = self._record(epoch, train_loss)
             record["seconds"] = round(time.perf_counter() - started, 3)
             self.finished = epoch
@@ -95,7 +116,8 @@ class Trainer:
             checkpoint.save(self.run.checkpoints, Checkpoint(epoch, self._state()))
             self.observer.epoch(record)
 
-    def _learn(self, epoch: int) -> float:
+    def learn(self, epoch: int) -> float:
+        """One epoch of optimisation steps; gives the mean training loss."""
         rng = generator(self.seed, "epoch", epoch)
         total, samples = None, 0
         for learner in self.learners:
@@ -115,27 +137,41 @@ class Trainer:
             )
         return mean
 
-    def _track(self, epoch: int) -> None:
+    def tracks(self, epoch: int) -> bool:
+        """Whether a tracking pass follows this epoch."""
+        return epoch == self.task.epochs or self.method.tracks(epoch)
+
+    def track(self, epoch: int) -> None:
+        """Record what the networks make of every sample, and let the method judge by it."""
         self.observer.stage(epoch, "tracking", 0)
+        unripe = int(UNRIPE * self.task.epochs)
+        first_ripe = epoch > unripe and not any(self.tracks(e) for e in range(unripe + 1, epoch))
         for learner, ledger in zip(self.learners, self.ledgers, strict=True):
-            if epoch == 1 + int(UNRIPE * self.task.epochs):
+            if first_ripe:
                 ledger.restart()
             ledger.open_pass()
             rng = generator(self.seed, "tracking", epoch) if self.method.track_augmented else None
             with learner.evaluating():
-                for batch in self.feed.sweep(rng):
-                    ledger.write(batch.index, batch.labels, learner(batch.inputs).float())
-                    self._heed_signal()
-        self.run.append_losses(epoch, self.ledgers[0].losses)
+                for index, labels, logits in in_bulk(self._predictions(learner, rng)):
+                    ledger.write(index, labels, logits)
+        self.run.append_losses(self.ledgers[0].losses, after=sum(self.tracks(e) for e in range(1, epoch)))
+        self.method.epoch_end(self.ledgers, epoch)
+
+    def _predictions(self, learner: Learner, rng: torch.Generator | None) -> Iterator[Predicted]:
+        for batch in self.feed.sweep(rng):
+            yield batch.index, batch.labels, learner(batch.inputs).float()
+            self._heed_signal()
 
     def _record(self, epoch: int, train_loss: float) -> dict[str, Any]:
-        estimate = self.method.estimate()
+        tracked = self.tracks(epoch)
+        estimate = self.method.estimate() if tracked else None
         auc = None
         if estimate is not None and self.wrong is not None:
             auc = detection_auc(estimate.probability, self.wrong)
         return {
             "epoch": epoch,
             "phase": self.method.phase(epoch),
+            "tracked": tracked,
             "lr": self.learners[0].optimiser.param_groups[0]["lr"],
             "train_loss": train_loss,
             "test_accuracy": None if self.test is None else accuracy(self.learners, self.test),
@@ -160,10 +196,7 @@ class Trainer:
                 }
                 for i, learner in enumerate(self.learners)
             },
-            "ledgers": {
-                str(i): {name: getattr(ledger, name) for name in RECORDED} | {"passes": ledger.passes}
-                for i, ledger in enumerate(self.ledgers)
-            },
+            "ledgers": {str(i): ledger.recorded() | {"passes": ledger.passes} for i, ledger in enumerate(self.ledgers)},
         }
 
     def _restore(self, found: Checkpoint) -> None:
@@ -174,7 +207,7 @@ class Trainer:
             checkpoint.restore_optimiser(learner.optimiser, state.get("optimiser", {}))
         for i, ledger in enumerate(self.ledgers):
             state = found.state["ledgers"][str(i)]
-            for name in RECORDED:
-                getattr(ledger, name).copy_(state[name])
+            for name, values in ledger.recorded().items():
+                values.copy_(state[name])
             ledger.passes = state["passes"]
         self.finished = found.epoch

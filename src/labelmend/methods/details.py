@@ -1,6 +1,7 @@
 """Where the paper's text and the authors' code differ, each choice under a name."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from ..mixture import MAX_NORMALISED, PERCENTILES, Scaling
 
@@ -17,31 +18,36 @@ class Details:
     posterior_table: int | None
     share_floor: float
     share_from_view: bool
-    guess_in_training_mode: bool
+    guess_from: Literal["pass", "training pass", "tracking"]
+    track_every: int
     track_augmented: bool
     half_target_share: bool
     coldest_epoch: int
-    norm_at: str
+    norm_at: Literal["head", "stem"]
 
 
+PAPER = Details(
+    scaling=MAX_NORMALISED,
+    posterior_table=None,
+    share_floor=0.0,
+    share_from_view=False,
+    guess_from="pass",
+    track_every=1,
+    track_augmented=False,
+    half_target_share=False,
+    coldest_epoch=200,
+    norm_at="head",
+)
 DETAILS = {
-    "paper": Details(
-        scaling=MAX_NORMALISED,
-        posterior_table=None,
-        share_floor=0.0,
-        share_from_view=False,
-        guess_in_training_mode=False,
-        track_augmented=False,
-        half_target_share=False,
-        coldest_epoch=200,
-        norm_at="head",
-    ),
+    "fast": replace(PAPER, guess_from="tracking", track_every=5),
+    "paper": PAPER,
     "released": Details(
         scaling=PERCENTILES,
         posterior_table=100,
         share_floor=1e-4,
         share_from_view=True,
-        guess_in_training_mode=True,
+        guess_from="training pass",
+        track_every=1,
         track_augmented=True,
         half_target_share=True,
         coldest_epoch=199,

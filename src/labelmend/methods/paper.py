@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..core import Method
+from ..core import Method, Step
 from ..mixture import FAR_APART, GaussianMixture, Iterations, NoiseModel, noise_model
 from ..parts.mixing import DynamicMixup, Mixup
 from ..parts.penalties import UniformPrior
-from ..parts.targets import Corrected, Fixed, Guess, Share, Tempered, hard, soft
+from ..parts.targets import Corrected, Fixed, Guess, Predictions, Share, Tempered, hard, in_training_mode, soft
 from .details import DETAILS, Details
 from .phases import Phases, Timeline, linear
 from .recipe import Recipe
@@ -24,15 +24,17 @@ GUIDED_FOR = 5
 class PaperOptions:
     """What can be changed in the paper's methods with `--set`."""
 
-    details: Literal["paper", "released"] = field(
-        default="paper", metadata={"help": "follow the paper's text or the authors' code where they differ"}
+    details: Literal["fast", "paper", "released"] = field(
+        default="fast", metadata={"help": "the paper's text, the authors' code, or the text without its extra passes"}
     )
     noise_model: Literal["auto", "bmm", "gmm"] = field(
         default="auto",
         metadata={"help": "beta or Gaussian mixture of losses; auto: beta until leads of other classes form two humps"},
     )
     em_iterations: Iterations = field(default=10, metadata={"help": "EM iterations, or converged", "least": 1})
-    refit_every: int = field(default=1, metadata={"help": "epochs between two fits of the mixture", "least": 1})
+    track_every: int | None = field(
+        default=None, metadata={"help": "epochs between two tracking passes; none takes the preset's", "least": 1}
+    )
     eta: float = field(default=1.0, metadata={"help": "strength of the class-balance penalty R (Eq. 14)", "least": 0})
     mixup_alpha: float = field(default=32.0, metadata={"help": "mixup draws shares from Beta(a, a)", "least": 1e-3})
     coldest: float = field(default=0.001, metadata={"help": "last temperature of md-dyr-sh", "least": 1e-6})
@@ -47,7 +49,7 @@ class PaperOptions:
 class Plan:
     """What the ten recipes share: options, details, the timeline and the noise model."""
 
-    def __init__(self, options: PaperOptions, epochs: int, schedule: str) -> None:
+    def __init__(self, options: PaperOptions, epochs: int, schedule: str, *, soft_guess: bool = False) -> None:
         self.options = options
         self.details: Details = DETAILS[options.details]
         published, drops, warm_up = PUBLISHED[schedule if options.schedule == "auto" else options.schedule]
@@ -62,9 +64,9 @@ class Plan:
             model,
             gaps=NoiseModel(GaussianMixture(iterations="converged"), FAR_APART) if far_apart else None,
             floor=self.details.share_floor,
-            refit_every=options.refit_every,
         )
         self.mixup = Mixup(options.mixup_alpha)
+        self.keep_beliefs = soft_guess and self.details.guess_from == "tracking"
 
     @property
     def noisy(self) -> Share:
@@ -75,7 +77,12 @@ class Plan:
         """Labels moved toward the guess, by P(wrong) unless another share is given."""
         fixed = self.options.fixed_share
         chosen = share or (self.noisy if fixed is None else Fixed(fixed))
-        return Corrected(guess, chosen, training_pass=self.details.guess_in_training_mode)
+        predictions: dict[str, Predictions] = {
+            "pass": Step.clean_logits,
+            "training pass": in_training_mode,
+            "tracking": self.suspicion.predictions,
+        }
+        return Corrected(guess, chosen, predictions[self.details.guess_from])
 
     def dynamic_mixup(self, *, bootstrapping: bool) -> DynamicMixup:
         """Mixing guided by the noise model (Eq. 15)."""
@@ -88,7 +95,9 @@ class Plan:
             {self.timeline.start(epoch): recipe for epoch, recipe in stages},
             self.suspicion,
             rate=self.timeline.rate,
+            track_every=self.options.track_every or self.details.track_every,
             track_augmented=self.details.track_augmented,
+            keep_beliefs=self.keep_beliefs,
         )
 
 
@@ -106,7 +115,7 @@ def _dynamic(options: PaperOptions, epochs: int, guess: Guess) -> Method:
 
 
 def _mixup_dynamic(options: PaperOptions, epochs: int, guess: Guess) -> Method:
-    plan = Plan(options, epochs, "mixup")
+    plan = Plan(options, epochs, "mixup", soft_guess=guess is soft)
     warm_up = Recipe("mixup warm-up", mixing=plan.mixup)
     corrected = Recipe(
         "mixup + dynamic bootstrapping",
@@ -188,7 +197,7 @@ def md_dyr_h(options: PaperOptions, epochs: int) -> Method:
 @method("md-dyr-sh", "as md-dyr-h with guesses that go from soft to hard; for extreme noise (Eqs. 13-16)")
 def md_dyr_sh(options: PaperOptions, epochs: int) -> Method:
     """Dynamic mixup and dynamic bootstrapping whose guesses cool from temperature 1."""
-    plan = Plan(options, epochs, "mixup")
+    plan = Plan(options, epochs, "mixup", soft_guess=True)
     first = plan.timeline.start(plan.corrects_from + GUIDED_FOR)
     coldest = round(plan.details.coldest_epoch * epochs / PUBLISHED["mixup"][0])
     temperature = linear((first, 1.0), (max(first, coldest), options.coldest))

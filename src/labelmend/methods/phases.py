@@ -52,13 +52,18 @@ class Phases(Method):
         suspicion: Suspicion,
         *,
         rate: Callable[[int], float],
+        track_every: int = 1,
         track_augmented: bool = False,
+        keep_beliefs: bool = False,
     ) -> None:
         super().__init__()
         self.recipes = dict(sorted(recipes.items()))
         self.suspicion = suspicion
         self.timeline = rate
+        self.track_every = track_every
         self.track_augmented = track_augmented
+        if keep_beliefs:
+            self.records = self.records | {"beliefs"}
         self.classes = 0
 
     def recipe(self, epoch: int) -> Recipe:
@@ -73,18 +78,22 @@ class Phases(Method):
         """Name of the recipe in force."""
         return self.recipe(epoch).name
 
-    def begin(self, task: Task) -> None:
+    def begin(self, task: Task, ledgers: Sequence[Ledger] = ()) -> None:
         """Once, before the first epoch."""
         self.classes = task.classes
-        self.suspicion.begin(task)
+        self.suspicion.begin(task, ledgers)
 
     def step(self, learners: Sequence[Learner], batch: Batch, epoch: int, rng: torch.Generator) -> Tensor:
         """Learn from one batch by the recipe in force."""
         return self.recipe(epoch).step(learners, batch, epoch, rng, self.classes)
 
+    def tracks(self, epoch: int) -> bool:
+        """Every so many epochs, and before a recipe takes over that goes by what was tracked."""
+        return epoch % self.track_every == 0 or epoch + 1 in self.recipes
+
     def epoch_end(self, ledgers: Sequence[Ledger], epoch: int) -> None:
         """Refit the noise model."""
-        self.suspicion.update(ledgers, epoch)
+        self.suspicion.update(ledgers)
 
     def estimate(self) -> NoiseEstimate:
         """What the noise model says."""

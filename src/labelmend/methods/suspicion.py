@@ -4,43 +4,51 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
 from ..core import Ledger, NoiseEstimate, Step, Task
 from ..mixture import NoiseModel
 
 
 class Suspicion(nn.Module):
-    """P(wrong) of each sample, refitted on the ledger's losses after every `refit_every` epochs.
+    """P(wrong) of each sample and what the network took it for, renewed by every tracking pass.
 
     Where there is a model of `gaps` and it finds two humps far apart, it decides in place of the losses' mixture.
     """
 
     probability: Tensor
 
-    def __init__(
-        self, model: NoiseModel, *, gaps: NoiseModel | None = None, floor: float = 0.0, refit_every: int = 1
-    ) -> None:
+    def __init__(self, model: NoiseModel, *, gaps: NoiseModel | None = None, floor: float = 0.0) -> None:
         super().__init__()
         self.model = model
         self.gaps = gaps
         self.floor = floor
-        self.refit_every = refit_every
+        self.ledgers: Sequence[Ledger] = ()
         self.register_buffer("probability", torch.zeros(0))
 
-    def begin(self, task: Task) -> None:
+    def begin(self, task: Task, ledgers: Sequence[Ledger]) -> None:
         """Everybody counts as clean until a mixture has been fitted."""
+        self.ledgers = ledgers
         self.probability = torch.zeros(len(task), device=task.labels.device)
 
-    def update(self, ledgers: Sequence[Ledger], epoch: int) -> None:
+    def update(self, ledgers: Sequence[Ledger]) -> None:
         """Refit the mixture on the losses of all samples and judge each one anew (Eqs. 4-9)."""
         losses = torch.stack([ledger.losses for ledger in ledgers]).mean(dim=0)
-        if self.model.degenerate or epoch % self.refit_every == 0:
-            self.model.fit(losses)
-        self.probability = self.model.posterior(losses)
+        self.probability = self.model.fit(losses).posterior(losses)
         if self.gaps is not None:
             gaps = torch.stack([ledger.gaps for ledger in ledgers]).mean(dim=0)
             if not self.gaps.fit(gaps).degenerate:
                 self.probability = self.gaps.posterior(gaps)
+
+    def predictions(self, step: Step) -> Tensor:
+        """What the tracking passes took each sample for, as logits, in place of a pass of the step's own.
+
+        Past the paper: several passes are less easily talked into a wrong label than the network of the moment.
+        """
+        (ledger,) = self.ledgers
+        if ledger.beliefs is not None:
+            return ledger.beliefs[step.batch.index].float()
+        return F.one_hot(ledger.guesses[step.batch.index].long(), step.classes).float()
 
     def stored(self, step: Step) -> Tensor:
         """P(wrong) from each sample's loss in the last tracking pass: w in Eqs. 10 and 13."""

@@ -15,12 +15,11 @@ CONVERGED_LIMIT = 10_000
 RESPONSIBILITY_FLOOR = 1e-12
 
 
-def moments(points: Tensor, masses: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Total mass, mean and variance of each row of `masses` over the points (Eqs. 6-8)."""
-    total = masses.sum(dim=1)
-    mean = masses @ points / total
-    variance = (masses * (points - mean[:, None]).square()).sum(dim=1) / total
-    return total, mean, variance
+def moments(powers: Tensor, masses: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Total mass, mean and variance of each row of `masses` over points given as [1, x, x^2] (Eqs. 6-8)."""
+    total, first, second = (masses @ powers).unbind(dim=1)
+    mean = first / total
+    return total, mean, (second / total - mean.square()).clamp_min(0)
 
 
 class Mixture(ABC):
@@ -45,8 +44,12 @@ class Mixture(ABC):
         """Parameters of a component with this mean and variance (the M-step, Eq. 5)."""
 
     @abstractmethod
-    def log_density(self, values: Tensor, parameters: Parameters) -> Tensor:
-        """Logarithm of one component's density (Eq. 3)."""
+    def log_density(self, features: Tensor, parameters: Parameters) -> Tensor:
+        """Logarithm of one component's density (Eq. 3), from the `features` of the values."""
+
+    def features(self, values: Tensor) -> Tensor:
+        """What the density needs of the values and no parameter changes: computed once for all EM steps."""
+        return values
 
     @abstractmethod
     def turning_point(self) -> tuple[float, bool] | None:
@@ -60,18 +63,19 @@ class Mixture(ABC):
         """
         points = values.detach().to("cpu", torch.float64).flatten()
         copies = torch.ones_like(points) if counts is None else counts.to("cpu", torch.float64).flatten()
+        powers, features = torch.stack([torch.ones_like(points), points, points.square()], dim=1), self.features(points)
         noisy = points if start is None else start
         limit = CONVERGED_LIMIT if self.iterations == "converged" else self.iterations
         for _ in range(limit):
             before = (*self.weights_, *self.parameters_[0], *self.parameters_[1])
             shares = torch.stack([1 - noisy, noisy]).clamp_min(RESPONSIBILITY_FLOOR)
-            total, mean, variance = moments(points, shares * copies)
+            total, mean, variance = moments(powers, shares * copies)
             low, high = (total / total.sum()).tolist()
             self.weights_, self.means_ = (low, high), (mean[0].item(), mean[1].item())
             self.variances_ = (variance[0].item(), variance[1].item())
             first, second = (self.match(*pair) for pair in zip(self.means_, self.variances_, strict=True))
             self.parameters_ = (first, second)
-            noisy = torch.sigmoid(self.log_odds(points))
+            noisy = torch.sigmoid(self.log_odds(features))
             after = (*self.weights_, *first, *second)
             if self.iterations == "converged" and _close(before, after):
                 break
@@ -79,11 +83,11 @@ class Mixture(ABC):
             self._swap()
         return self
 
-    def log_odds(self, values: Tensor) -> Tensor:
+    def log_odds(self, features: Tensor) -> Tensor:
         """Log of P(noisy | value) / P(clean | value), before it is made monotone (Eq. 9)."""
         clean, noisy = (max(weight, 1e-300) for weight in self.weights_)
         prior = math.log(noisy) - math.log(clean)
-        return prior + self.log_density(values, self.parameters_[1]) - self.log_density(values, self.parameters_[0])
+        return prior + self.log_density(features, self.parameters_[1]) - self.log_density(features, self.parameters_[0])
 
     def posterior(self, values: Tensor) -> Tensor:
         """P(noisy | value), never falling as the value grows (Eq. 9).
@@ -95,12 +99,12 @@ class Mixture(ABC):
         if turn is not None:
             point, lowest = turn
             values = values.clamp_min(point) if lowest else values.clamp_max(point)
-        return torch.sigmoid(self.log_odds(values))
+        return torch.sigmoid(self.log_odds(self.features(values)))
 
     def density(self, values: Tensor) -> Tensor:
         """Weighted density of each component, [2, n] (the terms of Eq. 2)."""
-        pairs = zip(self.weights_, self.parameters_, strict=True)
-        return torch.stack([weight * self.log_density(values, p).exp() for weight, p in pairs])
+        features, pairs = self.features(values), zip(self.weights_, self.parameters_, strict=True)
+        return torch.stack([weight * self.log_density(features, p).exp() for weight, p in pairs])
 
     def named_parameters(self) -> dict[str, float]:
         """Every fitted number under its name, clean component first."""

@@ -27,11 +27,15 @@ class BetaMixture(Mixture):
         concentration = 1 / ratio - 1
         return mean * concentration, (1 - mean) * concentration
 
-    def log_density(self, values: Tensor, parameters: Parameters) -> Tensor:
+    def features(self, values: Tensor) -> Tensor:
+        """Logarithms of the value and of its distance from 1, [2, n]."""
+        return torch.stack([values.log(), torch.log1p(-values)])
+
+    def log_density(self, features: Tensor, parameters: Parameters) -> Tensor:
         """Logarithm of the beta density (Eq. 3)."""
         a, b = parameters
         constant = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-        return constant + (a - 1) * values.log() + (b - 1) * torch.log1p(-values)
+        return constant + (a - 1) * features[0] + (b - 1) * features[1]
 
     def turning_point(self) -> tuple[float, bool] | None:
         """Where (a1 - a0) / l = (b1 - b0) / (1 - l), if that lies inside (0, 1)."""

@@ -18,10 +18,10 @@ class GaussianMixture(Mixture):
         """Mean and variance themselves; the variance is floored, because one distinct loss has none."""
         return mean, max(variance, LEAST_VARIANCE)
 
-    def log_density(self, values: Tensor, parameters: Parameters) -> Tensor:
+    def log_density(self, features: Tensor, parameters: Parameters) -> Tensor:
         """Logarithm of the normal density."""
         mean, variance = parameters
-        return -0.5 * ((values - mean).square() / variance + math.log(2 * math.pi * variance))
+        return -0.5 * ((features - mean).square() / variance + math.log(2 * math.pi * variance))
 
     def turning_point(self) -> tuple[float, bool] | None:
         """Where the derivative of the quadratic log-odds is zero."""

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core import Mix, Step
+from ..core import Mix, Step, to_device
 
 
 def unmixed(step: Step) -> None:
@@ -23,8 +23,7 @@ def draw_share(alpha: float, rng: torch.Generator) -> float:
 
 def draw_partner(step: Step) -> Tensor:
     """A permutation of the batch, on its device."""
-    order = torch.randperm(len(step.batch), generator=step.rng)
-    return order.to(step.batch.labels.device, non_blocking=True)
+    return to_device(torch.randperm(len(step.batch), generator=step.rng), step.batch.labels.device)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from ..core import Step
 
 Guess = Callable[[Tensor, int], Tensor]
 Share = Callable[[Step], Tensor]
+Predictions = Callable[[Step], Tensor]
 
 
 def given(step: Step) -> Tensor:
@@ -43,20 +44,24 @@ class Tempered:
 class Corrected:
     """(1 - w) y + w z: each label moved toward the guess by its share w (Eq. 10).
 
-    `training_pass` takes the guess from a pass in training mode, which also moves BatchNorm statistics.
-    Paper: silent; Released: does so.
+    Without mixing, the step's own predictions make the guess; with it, `predictions` say what the unmixed inputs are.
     """
 
     guess: Guess
     share: Share
-    training_pass: bool = False
+    predictions: Predictions = Step.clean_logits
 
     def __call__(self, step: Step) -> Tensor:
         """Corrected targets, [n, C]."""
-        unmixed = step.mix is None
-        guess = self.guess(step.clean_logits(training=unmixed or self.training_pass), step.epoch)
+        logits = step.clean_logits(training=True) if step.mix is None else self.predictions(step)
+        guess = self.guess(logits, step.epoch)
         share = self.share(step)[:, None]
         return (1 - share) * step.labels + share * guess
+
+
+def in_training_mode(step: Step) -> Tensor:
+    """Predictions of a pass in training mode, which also moves BatchNorm statistics. Paper: silent; Released: so."""
+    return step.clean_logits(training=True)
 
 
 @dataclass(frozen=True)

@@ -117,13 +117,14 @@ def curves(epochs: Epochs, *, size: tuple[float, float] = HALF) -> str:
 def loss_bands(losses: NDArray[np.float16], flagged: NDArray[np.bool_], epochs: Epochs) -> str:
     """Median and quartiles of the loss of kept and of flagged samples over the epochs (Fig. 1)."""
     figure, axis = _figure(HALF)
-    chosen = np.unique(np.linspace(0, len(losses) - 1, min(len(losses), MOST_EPOCHS)).astype(int))
+    tracked = np.array([e["epoch"] for e in epochs if e["tracked"]][: len(losses)])
+    chosen = np.unique(np.linspace(0, len(tracked) - 1, min(len(tracked), MOST_EPOCHS)).astype(int))
     finite = np.nan_to_num(losses[chosen].astype(np.float32), posinf=65504.0)
     for group, name, colour in ((~flagged, "kept", CLEAN), (flagged, "flagged", NOISY)):
         if group.any():
             low, middle, high = np.quantile(finite[:, group], (0.25, 0.5, 0.75), axis=1)
-            axis.fill_between(chosen + 1, low, high, color=colour, alpha=0.22, lw=0)
-            _line(axis, list(zip(chosen + 1, middle, strict=True)), color=colour, label=name)
+            axis.fill_between(tracked[chosen], low, high, color=colour, alpha=0.22, lw=0)
+            _line(axis, list(zip(tracked[chosen], middle, strict=True)), color=colour, label=name)
     axis.set_ylim(bottom=0)
     axis.set_ylabel("loss")
     return _by_epoch(figure, axis, epochs, "Median and quartiles of the loss of kept and flagged samples by epoch")

@@ -66,7 +66,7 @@ class Findings:
         return dict(json.loads(self.run.noise_json.read_bytes()))
 
     def losses_by_epoch(self) -> tuple[NDArray[np.float16], NDArray[np.int64]] | None:
-        """Recorded losses, [epochs, M], and the sample of each column; None if the run kept none."""
+        """Recorded losses, [tracking passes, M], and the sample of each column; None if the run kept none."""
         if not self.run.losses.is_file() or not self.epochs:
             return None
         flat = np.fromfile(self.run.losses, dtype="<f2")

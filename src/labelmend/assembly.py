@@ -1,0 +1,91 @@
+"""From a prepared run to a trainer: feeds, networks and optimisers on the device that trains."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .core import Learner, Task, generator
+from .data.feed import MemoryFeed, Normaliser
+from .data.stream import StreamedImages, StreamFeed
+from .engine.trainer import Observer, Trainer
+from .methods.details import DETAILS
+from .nets import build_net, start_from
+from .nets.preact_resnet import NormAt
+from .preparation import Prepared
+
+
+def assemble(
+    prepared: Prepared,
+    normalise: Normaliser,
+    *,
+    observer: Observer | None = None,
+    stop_signal: Callable[[], int | None] = lambda: None,
+) -> Trainer:
+    """The trainer of a run, at its first epoch."""
+    data, choices = prepared.data, prepared.choices
+    feed = _feed(prepared, data.inputs, data.labels.observed, normalise, training=True)
+    test = None
+    if data.test is not None:
+        test = _feed(prepared, data.test.inputs, data.test.labels, normalise, training=False)
+    method = prepared.entry.build(prepared.options, choices.epochs)
+    truth = data.labels.truth
+    return Trainer(
+        method=method,
+        learners=[_learner(prepared, number) for number in range(method.networks)],
+        feed=feed,
+        task=Task(feed.labels, len(data.class_names), choices.epochs),
+        run=prepared.run,
+        seed=prepared.config.seed,
+        test=test,
+        wrong=None if truth is None else truth != data.labels.observed,
+        observer=observer or Observer(),
+        stop_signal=stop_signal,
+    )
+
+
+def _feed(
+    prepared: Prepared, inputs: Tensor | StreamedImages, labels: Tensor, normalise: Normaliser, *, training: bool
+) -> MemoryFeed | StreamFeed:
+    choices, device = prepared.choices, prepared.accelerator.device
+    augment = choices.augment if training else None
+    size = choices.batch_size
+    if isinstance(inputs, Tensor):
+        return MemoryFeed(inputs, labels, normalise=normalise, batch_size=size, augment=augment, device=device)
+    return StreamFeed(
+        inputs,
+        labels,
+        normalise=normalise,
+        batch_size=size,
+        augment=augment is not None,
+        workers=prepared.config.workers,
+        device=device,
+    )
+
+
+def _learner(prepared: Prepared, number: int) -> Learner:
+    data, optimisation, accelerator = prepared.data, prepared.optimisation, prepared.accelerator
+    network = build_net(
+        prepared.choices.net,
+        data.shape,
+        len(data.class_names),
+        rng=generator(prepared.config.seed, "network", number),
+        norm_at=norm_at(prepared.options),
+    )
+    if prepared.config.init is not None:
+        start_from(network, prepared.config.init)
+    network = network.to(accelerator.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    optimiser = torch.optim.SGD(
+        network.parameters(),
+        lr=optimisation.learning_rate,
+        momentum=optimisation.momentum,
+        weight_decay=optimisation.weight_decay,
+    )
+    network, optimiser = accelerator.prepare(network, optimiser)
+    return Learner(network, optimiser, backward=accelerator.backward)
+
+
+def norm_at(options: Any) -> NormAt:
+    """Where the network has its last normalisation: before the head, or in the released code after the stem."""
+    return DETAILS[getattr(options, "details", "paper")].norm_at

@@ -1,0 +1,162 @@
+"""Everything that can be checked, read and chosen before the first epoch."""
+
+import platform
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+
+from .choices import Choices, choose_for
+from .config import Optimisation, TrainConfig
+from .core import generator
+from .data import Dataset, inject
+from .data.label_file import read_labels
+from .data.noise import NoiseSpec, nominal_rate, wrong_rate
+from .data.preflight import Preflight, PreflightError
+from .data.sources import SourceOptions, open_source
+from .data.tables import Columns
+from .engine.run_dir import RunDirectory, to_json, write_atomic
+from .errors import InputError, choose
+from .methods import Entry, find
+from .nets import build_net
+from .settings import check_keys, parse
+
+VERSIONED = ("labelmend", "torch", "accelerate", "numpy", "scikit-learn", "safetensors", "pyarrow")
+
+
+@dataclass
+class Prepared:
+    """A run that has been checked and built, and has not touched the disk."""
+
+    config: TrainConfig
+    entry: Entry
+    options: Any
+    optimisation: Optimisation
+    data: Dataset
+    preflight: Preflight
+    choices: Choices
+    accelerator: Accelerator
+    run: RunDirectory
+    noise: dict[str, Any] | None
+
+    def description(self) -> dict[str, Any]:
+        """What run.json says before the first epoch."""
+        return {
+            "status": "running",
+            "config": asdict(self.config),
+            "options": asdict(self.options),
+            "optimisation": asdict(self.optimisation),
+            "chosen": {
+                "net": self.choices.net,
+                "epochs": self.choices.epochs,
+                "batch_size": self.choices.batch_size,
+                "threads": self.choices.threads,
+                "augment": None if self.choices.augment is None else asdict(self.choices.augment),
+                "reasons": self.choices.reasons,
+            },
+            "data": {
+                "name": self.data.name,
+                "samples": len(self.data),
+                "shape": list(self.data.shape),
+                "classes": list(self.data.class_names),
+                "test_samples": None if self.data.test is None else len(self.data.test.labels),
+                "fingerprint": self.data.fingerprint(),
+            },
+            "noise": self.noise,
+            "preflight": {"skipped": self.preflight.skipped, "notes": len(self.preflight.notes)},
+            "machine": {"device": str(self.accelerator.device)},
+            "versions": {"python": platform.python_version()} | {name: version(name) for name in VERSIONED},
+        }
+
+
+def prepare(
+    config: TrainConfig, *, data: Dataset | None = None, advance: Callable[[int], None] = lambda done: None
+) -> Prepared:
+    """Check everything that can be checked before the first epoch; raises InputError and leaves nothing behind.
+
+    `data` is a data set made in Python (`as_dataset`), used in place of the configuration's source.
+    """
+    entry = find(config.method)
+    check_keys(config.settings, entry.options, Optimisation)
+    options: Any = parse(entry.options, config.settings)
+    optimisation = parse(Optimisation, config.settings)
+    spec = None if config.noise is None else NoiseSpec.parse(config.noise)
+    if config.limit is not None and config.limit < 2:
+        raise InputError(f"--limit must be at least 2, not {config.limit}")
+    if config.epochs is not None and config.epochs < 1:
+        raise InputError(f"--epochs must be at least 1, not {config.epochs}")
+    choose("value of --compile", config.compile, dict.fromkeys(("auto", "on", "off")))
+    run = RunDirectory(Path(config.out))
+    _check_place(run, config)
+    accelerator = _accelerator(config, optimisation)
+    preflight = Preflight()
+    if data is None:
+        data, preflight = _open_data(config, advance)
+    data, noise = _spoil(data, config, spec)
+    choices = choose_for(data, config, optimisation, on_gpu=accelerator.device.type != "cpu")
+    torch.set_num_threads(choices.threads)
+    build_net(choices.net, data.shape, len(data.class_names), rng=generator(0, "check"))
+    return Prepared(config, entry, options, optimisation, data, preflight, choices, accelerator, run, noise)
+
+
+def _open_data(config: TrainConfig, advance: Callable[[int], None]) -> tuple[Dataset, Preflight]:
+    columns = Columns(config.image_column, config.label_column, config.id_column)
+    options = SourceOptions(config.test, config.root, columns, config.size, config.skip_bad, config.memory)
+    try:
+        return open_source(config.source, options, advance=advance)
+    except PreflightError as error:
+        listed = Path(f"{config.out}.preflight.json")
+        listed.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(listed, to_json(error.preflight.to_dict()))
+        raise InputError(f"{error}\n  all of them are listed in {listed}") from None
+
+
+def _spoil(data: Dataset, config: TrainConfig, spec: NoiseSpec | None) -> tuple[Dataset, dict[str, Any] | None]:
+    """Other labels, fewer samples and wrong labels, in this order, as far as they were asked for."""
+    if config.labels is not None:
+        data = read_labels(config.labels, data)
+    if config.limit is not None and config.limit < len(data):
+        data = data.head(config.limit, generator(config.seed, "limit"))
+    if spec is not None:
+        data = inject(data, spec, generator(config.seed, "noise"))
+        return data, {"kind": spec.kind, "nominal": nominal_rate(data, spec), "real": wrong_rate(data.labels)}
+    real = wrong_rate(data.labels)
+    return data, None if real is None else {"kind": f"labels {config.labels}", "nominal": None, "real": real}
+
+
+def _accelerator(config: TrainConfig, optimisation: Optimisation) -> Accelerator:
+    if config.threads is not None and config.threads < 1:
+        raise InputError(f"--threads must be at least 1, not {config.threads}")
+    present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if config.device != "auto" and not present.get(config.device, False):
+        names = ", ".join(name for name, there in present.items() if there)
+        raise InputError(f"device {config.device!r} is not available; here there is auto, {names}")
+    precision = optimisation.precision
+    if precision == "auto":
+        precision = "bf16" if config.device != "cpu" and present["cuda"] and torch.cuda.is_bf16_supported() else "no"
+    on_cpu = config.device == "cpu" or not any([present["cuda"], present["mps"]])
+    if precision == "bf16" and on_cpu and not bf16_on_cpu():
+        raise InputError("this CPU has no bf16 instructions and would be many times slower; leave out precision=bf16")
+    return Accelerator(cpu=on_cpu, mixed_precision=precision)
+
+
+def bf16_on_cpu() -> bool:
+    """Whether this CPU computes in bf16 rather than imitate it."""
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+def _check_place(run: RunDirectory, config: TrainConfig) -> None:
+    if run.path.is_file():
+        raise InputError(f"{run.path} is a file; --out takes a folder")
+    if run.run_json.is_file():
+        if not config.resume:
+            state = run.read().get("status")
+            raise InputError(f"{run.path} holds a {state} run; go on with --resume or choose another --out")
+    elif config.resume:
+        raise InputError(f"there is no run to resume in {run.path}")
+    elif run.path.is_dir() and any(run.path.iterdir()):
+        raise InputError(f"{run.path} is not empty and holds no run; choose another --out")

@@ -1,0 +1,157 @@
+"""One robust training run, from a prepared run to a finished run directory."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from .assembly import assemble, norm_at
+from .core import Learner, Ledger
+from .data import Dataset
+from .data.feed import Normaliser
+from .engine.compilation import Decision, compiled_forward, decide
+from .engine.evaluation import detection_auc
+from .engine.run_dir import RunDirectory, to_json, write_atomic
+from .engine.trainer import InterruptedRunError, NotFiniteError, Observer, Trainer
+from .errors import InputError
+from .evidence import write_evidence
+from .labels.judge import Judgement, judge
+from .labels.noise import describe_noise
+from .labels.table import LabelTable, csv_bytes, parquet_bytes
+from .preparation import Prepared
+from .report.build import build_report
+
+
+def train(
+    prepared: Prepared, *, observer: Observer | None = None, stop_signal: Callable[[], int | None] = lambda: None
+) -> tuple[RunDirectory, list[str]]:
+    """Run all epochs that are left and write every file of the run directory; gives it with any warnings."""
+    run, data = prepared.run, prepared.data
+    description = prepared.description()
+    if run.run_json.is_file():
+        _check_same(run.read(), description)
+        run.update(status="running")
+    else:
+        run.create(description)
+    write_atomic(run.preflight, to_json(prepared.preflight.to_dict()))
+    normalise = Normaliser.of(data.inputs) if isinstance(data.inputs, Tensor) else data.inputs.normaliser()
+    trainer = assemble(prepared, normalise, observer=observer, stop_signal=stop_signal)
+    _compile(prepared, trainer)
+    warnings = trainer.resume()
+    try:
+        trainer.train()
+    except InterruptedRunError:
+        run.update(status="interrupted")
+        raise
+    except NotFiniteError as error:
+        run.update(status="failed", error=str(error))
+        raise
+    _conclude(prepared, trainer, normalise)
+    return run, warnings
+
+
+def _compile(prepared: Prepared, trainer: Trainer) -> None:
+    """Compile the training steps if that was asked for or pays; a resumed run does as it did before."""
+    run, size = prepared.run, prepared.choices.batch_size
+    trainer.observer.stage(0, "compiling", 0)
+    network, steps = trainer.learners[0].network, trainer.feed.steps * trainer.task.epochs
+
+    def example() -> Tensor:
+        return next(iter(trainer.feed.sweep())).inputs[:size]
+
+    recorded = run.read().get("compile")
+    decision = Decision(**recorded) if recorded else decide(prepared.config.compile, network, example, steps=steps)
+    run.update(compile=asdict(decision))
+    if decision.compiled:
+        inputs = example()
+        for learner in trainer.learners:
+            learner.compile_for(len(inputs), compiled_forward(learner.network, inputs))
+
+
+def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> None:
+    """Judge the labels and write what the run leaves behind: table, noise, evidence, model, summary and report."""
+    run, data = prepared.run, prepared.data
+    judgement = judge(trainer.ledgers, data.labels.observed, len(data.class_names))
+    table = label_table(data, trainer.ledgers, judgement)
+    rows = table.to_arrow()
+    write_atomic(run.labels_csv, csv_bytes(rows))
+    write_atomic(run.labels_parquet, parquet_bytes(rows))
+    write_atomic(run.noise_json, to_json(describe_noise(table, judgement)))
+    write_evidence(run, data, table, trainer.learners[0], normalise)
+    _write_model(prepared, trainer.learners, normalise)
+    epochs = run.epochs()
+    accuracies = [r["test_accuracy"] for r in epochs if r["test_accuracy"] is not None]
+    summary = {
+        "best_accuracy": max(accuracies, default=None),
+        "last_accuracy": accuracies[-1] if accuracies else None,
+        "noise_rate": judgement.rate,
+        "auc": None if trainer.wrong is None else detection_auc(judgement.score, trainer.wrong.cpu()),
+        "mixture": judgement.mixture,
+        "degenerate": judgement.reason,
+        "suspects": len(table.suspects()),
+        "seconds": round(sum(r["seconds"] for r in epochs), 1),
+    }
+    prepared.accelerator.wait_for_everyone()
+    run.update(status="finished", summary=summary)
+    build_report(run)
+
+
+def label_table(data: Dataset, ledgers: list[Ledger], judgement: Judgement) -> LabelTable:
+    """What the judgement and the last tracking pass say of each sample."""
+    return LabelTable(
+        ids=data.ids,
+        class_names=data.class_names,
+        given=data.labels.observed.numpy(),
+        noisy_probability=_floats(judgement.probability),
+        rival=judgement.rival.cpu().numpy(),
+        agreement=_floats(judgement.agreement),
+        loss=_floats(ledgers[0].losses),
+        margin=_floats(judgement.margin),
+        steadiness=_floats(judgement.steadiness),
+        score=_floats(judgement.score),
+        truth=None if data.labels.truth is None else data.labels.truth.numpy(),
+    )
+
+
+def _floats(tensor: Tensor) -> NDArray[np.float64]:
+    return tensor.cpu().double().numpy()
+
+
+def _write_model(prepared: Prepared, learners: list[Learner], normalise: Normaliser) -> None:
+    unwrap = prepared.accelerator.unwrap_model
+    tensors = {
+        f"{i}/{name}": tensor.detach().cpu().contiguous()
+        for i, learner in enumerate(learners)
+        for name, tensor in unwrap(learner.network).state_dict().items()
+    }
+    write_atomic(prepared.run.model, save_tensors(tensors))
+    write_atomic(
+        prepared.run.model_json,
+        to_json(
+            {
+                "net": prepared.choices.net,
+                "networks": len(learners),
+                "norm_at": norm_at(prepared.options),
+                "shape": list(prepared.data.shape),
+                "classes": list(prepared.data.class_names),
+                "mean": normalise.mean.tolist(),
+                "std": normalise.std.tolist(),
+            }
+        ),
+    )
+
+
+def _check_same(before: dict[str, Any], now: dict[str, Any]) -> None:
+    for key in ("options", "optimisation", "chosen", "data"):
+        if before.get(key) != now[key]:
+            raise InputError(f"the run was made with another {key}; resume it with the options it was started with")
+    for key in ("method", "seed", "noise", "labels"):
+        if before["config"].get(key) != now["config"][key]:
+            raise InputError(
+                f"the run was made with --{key} {before['config'].get(key)}, not {now['config'][key]}; "
+                "resume it with the options it was started with"
+            )
