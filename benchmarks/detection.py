@@ -5,8 +5,8 @@
 
 Every system sees the same samples, the same wrong labels and the same network. One unit of compute is a forward and a
 backward pass over all samples; a forward pass alone is a third of it. labelmend's run (details=paper) takes a tracking
-pass in every epoch and, after the warm-up, a clean pass in every step. cleanlab's five networks train on four fifths of the samples
-each and predict the last fifth; they get as many epochs as cost the same. `cleanlab` is trained with plain
+pass in every epoch and, after the warm-up, a clean pass in every step. cleanlab's five networks train on four fifths of
+the samples each and predict the last fifth; they get as many epochs as cost the same. `cleanlab` is trained with plain
 cross-entropy, `cleanlab-mixup` with mixup, which memorises less and is the kinder choice. `labelmend-bmm` is labelmend
 with the paper's beta mixture in training in place of the default.
 

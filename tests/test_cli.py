@@ -144,6 +144,8 @@ BAD = {
     "unknown net": (("digits", "--net", "resnet99"), "unknown net"),
     "net too large for the images": (("digits", "--net", "preact-resnet18"), "16 px"),
     "unknown device": (("digits", "--device", "tpu"), "not available"),
+    "unknown compile mode": (("digits", "--compile", "maybe"), "auto, off, on"),
+    "bf16 without the hardware": (("digits", "--set", "precision=bf16", "--device", "cpu"), "no bf16 instructions"),
     "no threads": (("digits", "--threads", "0"), "--threads"),
     "missing file": (("nowhere.npz",), "no file"),
     "nothing to resume": (("digits", "--resume"), "no run to resume"),
@@ -152,7 +154,8 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_usage_gets_one_sentence_and_leaves_nothing(case, tmp_path, labelmend):
+def test_bad_usage_gets_one_sentence_and_leaves_nothing(case, tmp_path, labelmend, monkeypatch):
+    monkeypatch.setattr("labelmend.preparation.bf16_on_cpu", lambda: False)
     words, expected = BAD[case]
     shown = labelmend("train", *words, "--out", tmp_path / "run")
     assert_refused(shown, expected, tmp_path / "run")

@@ -66,3 +66,34 @@ def test_the_rival_is_the_class_that_most_passes_vote_for_and_never_the_given_on
     assert ledger.rivals.tolist() == [1, 2, 2]
     assert ledger.leads[0] < 0.5 < ledger.leads[1]
     assert (ledger.leads <= 1).all()
+
+
+def confident(*classes):
+    """One pass in which each sample is taken for a class."""
+    return 5 * F.one_hot(torch.tensor(classes), 3).float()
+
+
+def test_the_guess_is_a_vote_in_which_older_passes_fade():
+    labels = torch.tensor([0, 0, 0])
+    steady, once, changed = [2] * 6, [2] * 5 + [1], [2] * 3 + [1] * 3
+    ledger = recorded(labels, [confident(*row) for row in zip(steady, once, changed, strict=True)])
+    assert ledger.guesses.tolist() == [2, 2, 1]
+
+
+def test_a_restart_forgets_the_means_and_keeps_the_guesses():
+    labels = torch.tensor([0, 0])
+    ledger = recorded(labels, [confident(1, 0)] * 3)
+    ledger.restart()
+    assert ledger.guesses.tolist() == [1, 0]
+
+
+def test_beliefs_are_kept_on_request_and_start_as_the_mean_of_the_passes():
+    labels, logits = passes(count=3)
+    ledger = Ledger(len(labels))
+    assert "beliefs" not in ledger.recorded()
+    ledger.keep_beliefs(5)
+    for one in logits:
+        ledger.open_pass()
+        ledger.write(torch.arange(len(labels)), labels, one)
+    expected = logits.log_softmax(dim=2).mean(dim=0)
+    assert torch.allclose(ledger.recorded()["beliefs"].float(), expected, atol=2e-2)
