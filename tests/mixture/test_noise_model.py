@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from labelmend.mixture import MAX_NORMALISED, MIXTURES, PERCENTILES, BetaMixture, NoiseModel
 from labelmend.mixture import noise_model as named_model
-from labelmend.mixture.noise_model import HISTOGRAM_FROM
+from labelmend.mixture.noise_model import HISTOGRAM_FROM, order_statistics
 
 SCALINGS = {"max": (MAX_NORMALISED, None), "percentiles": (PERCENTILES, None), "table": (PERCENTILES, 100)}
 KINDS = [(scaling, mixture) for scaling in SCALINGS for mixture in MIXTURES]
@@ -261,3 +261,17 @@ def test_every_noise_model_rises_with_the_loss_and_survives_what_is_not_a_number
     assert (posterior.diff() >= -1e-12).all()
     odd = model.posterior(torch.tensor([float("nan"), float("inf"), -1.0, 0.0]))
     assert odd.isfinite().all()
+
+
+@pytest.mark.parametrize("kind", ["humps", "equal but one", "few values", "wide"])
+def test_order_statistics_are_those_of_a_sort(kind):
+    rng = np.random.default_rng(0)
+    values = {
+        "humps": np.concatenate([rng.gamma(1, 0.2, 90_000), rng.gamma(30, 0.1, 60_000)]),
+        "equal but one": np.r_[np.full(999, 2.0), 5.0],
+        "few values": rng.integers(0, 4, 5_000).astype(float),
+        "wide": np.r_[rng.random(10_000) * 1e-6, 1e6],
+    }[kind]
+    losses = torch.from_numpy(rng.permutation(values)).float()
+    ranks = [0, 1, len(losses) // 20, len(losses) // 2, len(losses) - 2, len(losses) - 1]
+    assert order_statistics(losses, ranks) == losses.sort().values[ranks].tolist()
