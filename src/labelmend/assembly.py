@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from .core import Learner, Task, generator
-from .data.feed import MemoryFeed, Normaliser
+from .data.feed import MemoryFeed, Normaliser, Share
 from .data.stream import StreamedImages, StreamFeed
+from .engine.processes import Processes
 from .engine.trainer import Observer, Trainer
 from .methods.details import DETAILS
 from .nets import build_net, start_from
@@ -24,7 +25,7 @@ def assemble(
     stop_signal: Callable[[], int | None] = lambda: None,
 ) -> Trainer:
     """The trainer of a run, at its first epoch."""
-    data, choices = prepared.data, prepared.choices
+    data, choices, processes = prepared.data, prepared.choices, Processes()
     feed = _feed(prepared, data.inputs, data.labels.observed, normalise, training=True)
     test = None
     if data.test is not None:
@@ -42,6 +43,9 @@ def assemble(
         wrong=None if truth is None else truth != data.labels.observed,
         observer=observer or Observer(),
         stop_signal=stop_signal,
+        processes=processes,
+        save_every=60 * prepared.config.save_every,
+        name=lambda index: data.ids[index],
     )
 
 
@@ -51,8 +55,11 @@ def _feed(
     choices, device = prepared.choices, prepared.accelerator.device
     augment = choices.augment if training else None
     size = choices.batch_size
+    share = Share(prepared.accelerator.process_index, prepared.accelerator.num_processes)
     if isinstance(inputs, Tensor):
-        return MemoryFeed(inputs, labels, normalise=normalise, batch_size=size, augment=augment, device=device)
+        return MemoryFeed(
+            inputs, labels, normalise=normalise, batch_size=size, augment=augment, device=device, share=share
+        )
     return StreamFeed(
         inputs,
         labels,
@@ -61,6 +68,7 @@ def _feed(
         augment=augment is not None,
         workers=prepared.config.workers,
         device=device,
+        share=share,
     )
 
 
@@ -82,8 +90,8 @@ def _learner(prepared: Prepared, number: int) -> Learner:
         momentum=optimisation.momentum,
         weight_decay=optimisation.weight_decay,
     )
-    network, optimiser = accelerator.prepare(network, optimiser)
-    return Learner(network, optimiser, backward=accelerator.backward)
+    trained, optimiser = accelerator.prepare(network, optimiser)
+    return Learner(accelerator.unwrap_model(trained), optimiser, backward=accelerator.backward, trained=trained)
 
 
 def norm_at(options: Any) -> NormAt:

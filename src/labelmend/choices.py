@@ -84,6 +84,9 @@ def _batch(samples: int) -> tuple[int, str]:
 def _threads(net: str) -> tuple[int, str]:
     if net in SMALL_NETS:
         return 1, "one: in a network this small, threads would mostly wait for each other"
+    together = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    if together > 1:
+        return max(1, available_cores() // together), f"the cores available, shared by {together} processes"
     return available_cores(), "one for each core available"
 
 

@@ -2,19 +2,31 @@
 
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 from .config import Optimisation, TrainConfig
-from .errors import InputError
+from .errors import InputError, LostError, visible
 
 if TYPE_CHECKING:
     from .labels.apply import Plan
+
+
+class SafeConsole(Console):
+    """A console on which names from files stay text: what would steer the terminal is written out."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            lines = segment.text.split("\n")
+            yield segment if segment.control else segment._replace(text="\n".join(map(visible, lines)))
+
 
 app = typer.Typer(
     help="Train on wrong labels, and get them fixed: one run, no clean subset, no known noise rate.",
@@ -23,11 +35,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-out = Console()
-err = Console(stderr=True)
+out = SafeConsole()
+err = SafeConsole(stderr=True)
 CHANGES_SHOWN = 15
 LABELS_SHOWN = 20
 MANY = 2000
+MOST_WORKERS = 256
+MOST_THREADS = 1024
 
 Source = Annotated[
     str,
@@ -77,7 +91,9 @@ def train(
     memory: Annotated[
         float, typer.Option(help="GiB of decoded images to hold in memory; larger sets are streamed from disk.")
     ] = TrainConfig.memory,
-    workers: Annotated[int, typer.Option(help="Processes that decode streamed images.")] = TrainConfig.workers,
+    workers: Annotated[
+        int, typer.Option(min=0, max=MOST_WORKERS, help="Processes that decode streamed images.")
+    ] = TrainConfig.workers,
     init: Annotated[
         str | None,
         typer.Option(help="Start from these weights (.safetensors, or timm:NAME); layers of another shape stay new."),
@@ -85,7 +101,7 @@ def train(
     limit: Annotated[int | None, typer.Option(help="Train on this many samples, drawn at random.")] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = TrainConfig.seed,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = TrainConfig.device,
-    threads: Annotated[int | None, typer.Option(help="CPU threads; chosen from the network.")] = None,
+    threads: Annotated[int | None, typer.Option(max=MOST_THREADS, help="CPU threads; chosen from the network.")] = None,
     compile_steps: Annotated[
         str, typer.Option("--compile", help="torch.compile: on, off, or auto, which tries it on long runs.")
     ] = TrainConfig.compile,
@@ -93,7 +109,13 @@ def train(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; 'labelmend methods ID' lists them."),
     ] = None,
+    save_every: Annotated[
+        float, typer.Option(help="Minutes between checkpoints inside an epoch; there is always one after it.")
+    ] = TrainConfig.save_every,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    allow_drift: Annotated[
+        bool, typer.Option("--allow-drift", help="Resume with other threads, processes or versions all the same.")
+    ] = False,
 ) -> None:
     """Train robustly and judge every label.
 
@@ -128,12 +150,16 @@ def train(
         threads=threads,
         compile=compile_steps,
         settings=split_pairs(settings or []),
+        save_every=save_every,
         resume=resume,
+        allow_drift=allow_drift,
     )
+    from .engine.signals import Signals
     from .terminal import run_with_progress, show_summary
 
-    run = run_with_progress(config, out, stop_signal=_signals())
-    show_summary(run, out)
+    run = run_with_progress(config, out, signals=Signals())
+    if run.writes:
+        show_summary(run, out)
 
 
 @app.command()
@@ -143,12 +169,13 @@ def demo(
     ),
     epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 30,
     seed: Annotated[int, typer.Option(help="Same seed, same story.")] = TrainConfig.seed,
-    threads: Annotated[int | None, typer.Option(help="CPU threads; chosen from the network.")] = None,
+    threads: Annotated[int | None, typer.Option(max=MOST_THREADS, help="CPU threads; chosen from the network.")] = None,
 ) -> None:
     """Tell the whole story on real images in about a minute: corrupt, train, find, correct, report."""
     from .demo import tell
+    from .engine.signals import Signals
 
-    tell(out_dir, epochs=epochs, seed=seed, threads=threads, console=out, stop_signal=_signals())
+    tell(out_dir, epochs=epochs, seed=seed, threads=threads, console=out, signals=Signals())
 
 
 @app.command()
@@ -171,16 +198,20 @@ def predict(
     from .labels.table import predictions_csv
     from .predict import load_model
 
+    if out_file is not None and (not out_file.name or (out_file.exists() and not out_file.is_file())):
+        raise InputError(f"--out {out_file} is no file that can be replaced")
     options = SourceOptions(root=root, columns=Columns(image_column, None, id_column), skip_bad=skip_bad)
     with err.status("predicting"):
         model = load_model(RunDirectory.existing(run))
         inputs, ids = open_inputs(source, model.shape, options)
         table = predictions_csv(ids, model.class_names, model.probabilities(inputs))
     if out_file is None:
+        if sys.stdout.isatty():
+            table = "\n".join(map(visible, table.decode(errors="surrogateescape").split("\n"))).encode()
         sys.stdout.buffer.write(table)
         return
     write_atomic(out_file, table)
-    out.print(f"{len(ids):,} predictions in {out_file}", highlight=False)
+    out.print(f"{len(ids):,} predictions in {out_file}", highlight=False, markup=False)
 
 
 @app.command()
@@ -210,7 +241,8 @@ def noise(
     with out.status("reading"):
         data = inject(open_source(source, options)[0], spec, generator(seed, "noise"))
     write_label_file(out_file, data, spec=spec, seed=seed)
-    out.print(f"{out_file}: {len(data):,} labels, nominal {spec.rate:.1%}, really wrong {wrong_rate(data.labels):.1%}")
+    rates = f"nominal {spec.rate:.1%}, really wrong {wrong_rate(data.labels):.1%}"
+    out.print(f"{out_file}: {len(data):,} labels, {rates}", markup=False)
 
 
 @app.command()
@@ -231,13 +263,14 @@ def report(
     from .report.compare import build_comparison
 
     places = [RunDirectory.existing(run) for run in runs]
-    if len(places) > 1:
-        target = out_file or Path("comparison.html")
-        build_comparison(places, target)
-    else:
-        target = out_file or places[0].report
-        build_report(places[0], suspects=suspects, embedding_kind=embedding, out=out_file)
-    out.print(str(target), highlight=False, soft_wrap=True)
+    with damage_named(*runs):
+        if len(places) > 1:
+            target = out_file or Path("comparison.html")
+            build_comparison(places, target)
+        else:
+            target = out_file or places[0].report
+            build_report(places[0], suspects=suspects, embedding_kind=embedding, out=out_file)
+    out.print(str(target), highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -265,14 +298,15 @@ def labels(
     writers = {".csv": csv_bytes, ".parquet": parquet_bytes}
     if out_file is not None and out_file.suffix not in writers:
         raise InputError(f"--out {out_file} must end in .csv or .parquet")
-    table = read_labels(
-        RunDirectory.existing(run).labels_parquet, verdicts=verdict.split(","), top=top, cleanlab=cleanlab
-    )
-    if out_file is None:
-        show_labels(table if top else table.slice(0, LABELS_SHOWN), table.num_rows, out)
-        return
-    write_atomic(out_file, writers[out_file.suffix](table))
-    out.print(f"{table.num_rows:,} labels in {out_file}", highlight=False)
+    place = RunDirectory.existing(run).labels_parquet
+    with damage_named(run):
+        table = read_labels(place, verdicts=verdict.split(","), top=top, cleanlab=cleanlab)
+        if out_file is None:
+            show_labels(table if top else table.slice(0, LABELS_SHOWN), table.num_rows, out)
+            return
+        content = writers[out_file.suffix](table)
+    write_atomic(out_file, content)
+    out.print(f"{table.num_rows:,} labels in {out_file}", highlight=False, markup=False)
 
 
 @app.command()
@@ -357,6 +391,9 @@ def methods(
 def main() -> None:
     """Run the command and turn what went wrong into an exit code: 2 bad input, 130/143 interrupted, 1 the rest."""
     try:
+        for word in sys.argv[1:]:
+            if word.encode(errors="ignore").decode() != word:
+                raise InputError(f"the argument {visible(word)} is not valid UTF-8")
         code = app(standalone_mode=False)
     except InputError as error:
         err.print(f"labelmend: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
@@ -366,6 +403,18 @@ def main() -> None:
     except Exception as error:
         sys.exit(_failure(error))
     sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextmanager
+def damage_named(*runs: Path) -> Iterator[None]:
+    """Say that a run directory is damaged in place of whatever its files broke: they may come from anywhere."""
+    try:
+        yield
+    except (InputError, OSError):
+        raise
+    except Exception as error:
+        names = ", ".join(map(str, runs))
+        raise InputError(f"the files in {names} are damaged ({type(error).__name__}: {error})") from error
 
 
 def click_errors() -> tuple[type[Any], ...]:
@@ -382,14 +431,15 @@ def _failure(error: Exception) -> int:
     if isinstance(error, typer.Exit):
         return error.exit_code
     if isinstance(error, click_errors()):
+        error.message = visible(error.message)
         error.show()
         return int(error.exit_code)
-    from .engine.trainer import InterruptedRunError, NotFiniteError
+    from .engine.faults import InterruptedRunError, NotFiniteError
 
     if isinstance(error, InterruptedRunError):
         err.print("labelmend: interrupted; go on with the same command and --resume", highlight=False)
         return 128 + error.signal
-    if isinstance(error, NotFiniteError | OSError):
+    if isinstance(error, NotFiniteError | LostError | OSError):
         err.print(f"labelmend: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
         return 1
     raise error
@@ -422,16 +472,3 @@ def _show_plan(plan: "Plan", dest: Path) -> None:
         )
     out.print(lines, highlight=False, markup=False)
     out.print(f"to {dest}", highlight=False, markup=False, soft_wrap=True)
-
-
-def _signals() -> Callable[[], int | None]:
-    """Remember the first SIGINT or SIGTERM for the loop to heed; the second one ends the process at once."""
-    received: list[int] = []
-
-    def note(number: int, frame: Any) -> None:
-        received.append(number)
-        signal.signal(number, signal.SIG_DFL)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, note)
-    return lambda: received[0] if received else None

@@ -31,7 +31,9 @@ class TrainConfig:
     compile: str = "auto"
     threads: int | None = None
     settings: dict[str, str] = field(default_factory=dict)
+    save_every: float = 10.0
     resume: bool = False
+    allow_drift: bool = False
 
 
 @dataclass(frozen=True)

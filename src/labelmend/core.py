@@ -18,10 +18,35 @@ LEAST_BELIEF = 1e-4
 def generator(seed: int, *purpose: str | int) -> torch.Generator:
     """A CPU generator that depends on the run's seed and on what it is for, and on nothing else.
 
-    Because every epoch derives its own, a resumed run draws what an uninterrupted one would have drawn.
+    Because every step derives its own, a resumed run draws what an uninterrupted one would have drawn.
     """
     digest = hashlib.sha256(repr((seed, *purpose)).encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") >> 1)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """The random draws of an epoch: a generator for its order, and for each step one to augment by and one to learn by.
+
+    No step's draws depend on those before it, so that a run can be resumed in the middle of an epoch. Processes that
+    train together share the order and nothing else.
+    """
+
+    seed: int
+    epoch: int
+    rank: int = 0
+
+    def order(self) -> torch.Generator:
+        """For the order of the samples."""
+        return generator(self.seed, "order", self.epoch)
+
+    def batch(self, step: int) -> torch.Generator:
+        """For the views of a step's samples."""
+        return generator(self.seed, "batch", self.epoch, step, self.rank)
+
+    def step(self, step: int) -> torch.Generator:
+        """For whatever a method draws in a step."""
+        return generator(self.seed, "step", self.epoch, step, self.rank)
 
 
 def to_device(values: Tensor, device: torch.device | str) -> Tensor:
@@ -66,8 +91,8 @@ class Feed(Protocol):
     def steps(self) -> int:
         """Batches in an epoch."""
 
-    def shuffled(self, rng: torch.Generator, *, views: int = 1) -> Iterator[Batch]:
-        """One epoch of augmented training batches in random order."""
+    def shuffled(self, draws: Draws, *, views: int = 1, start: int = 0) -> Iterator[Batch]:
+        """One epoch of augmented training batches in random order, from the step `start` on."""
 
     def sweep(self, rng: torch.Generator | None = None) -> Iterator[Batch]:
         """Every sample once, in order; augmented if a generator is given."""
@@ -148,7 +173,11 @@ def _vote(leaders: Tensor, leads: Tensor, index: Tensor, votes: Tensor, weight: 
 
 
 class Learner:
-    """A network with its optimiser: predicts when called, and learns by `descend`."""
+    """A network with its optimiser: predicts when called, and learns by `descend`.
+
+    `trained` is the network as it is called in training where that is another object, such as one that shares its
+    gradients with other processes.
+    """
 
     def __init__(
         self,
@@ -156,18 +185,21 @@ class Learner:
         optimiser: torch.optim.Optimizer,
         *,
         backward: Callable[[Tensor], None] = torch.Tensor.backward,
+        trained: nn.Module | None = None,
     ) -> None:
         self.network = network
         self.optimiser = optimiser
         self.backward = backward
+        self.trained = network if trained is None else trained
         self.base_rate = float(optimiser.param_groups[0]["lr"])
         self.compiled: Callable[[Tensor], Tensor] | None = None
         self.compiled_size = 0
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        full = self.network.training and len(inputs) == self.compiled_size
-        logits: Tensor = self.compiled(inputs) if self.compiled is not None and full else self.network(inputs)
-        return logits
+        forward: Callable[[Tensor], Tensor] = self.trained if self.network.training else self.network
+        if self.compiled is not None and self.network.training and len(inputs) == self.compiled_size:
+            forward = self.compiled
+        return forward(inputs)
 
     def compile_for(self, size: int, forward: Callable[[Tensor], Tensor]) -> None:
         """Train on batches of this size by a compiled pass; each other shape or mode would be compiled by itself."""
@@ -293,9 +325,9 @@ class Method(nn.Module):
         """What the method is doing in this epoch, in a word or two."""
         return "train"
 
-    def batches(self, feed: Feed, epoch: int, rng: torch.Generator) -> Iterator[Batch]:
-        """The batches of one epoch."""
-        return feed.shuffled(rng, views=self.views)
+    def batches(self, feed: Feed, draws: Draws, *, start: int = 0) -> Iterator[Batch]:
+        """The batches of one epoch, from the step `start` on."""
+        return feed.shuffled(draws, views=self.views, start=start)
 
     def step(self, learners: Sequence[Learner], batch: Batch, epoch: int, rng: torch.Generator) -> Tensor:
         """Learn from one batch; gives the training loss, detached."""

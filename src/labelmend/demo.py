@@ -1,7 +1,6 @@
 """The whole story in about a minute: corrupt real images' labels, train twice, find the wrong ones, correct them."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ from rich.table import Table
 
 from .config import TrainConfig
 from .engine.run_dir import RunDirectory
+from .engine.signals import Signals
 from .errors import InputError
 from .terminal import histogram, run_with_progress
 
@@ -18,15 +18,7 @@ MARKER = ".labelmend-demo"
 SHOWN = 10
 
 
-def tell(
-    folder: Path,
-    *,
-    epochs: int,
-    seed: int,
-    threads: int | None,
-    console: Console,
-    stop_signal: Callable[[], int | None],
-) -> None:
+def tell(folder: Path, *, epochs: int, seed: int, threads: int | None, console: Console, signals: Signals) -> None:
     """Run and narrate the demonstration; its two runs are left in `folder`."""
     _clear(folder)
     console.rule("labelmend demo")
@@ -45,7 +37,7 @@ def tell(
             seed=seed,
             threads=threads,
         )
-        runs[method] = run_with_progress(config, console, stop_signal=stop_signal, quiet=method != "ce")
+        runs[method] = run_with_progress(config, console, signals=signals, quiet=method != "ce")
     (folder / MARKER).touch()
     _compare(runs, console)
     _show_labels(runs["m-dyr-h"], console)

@@ -1,20 +1,21 @@
 """Use a trained model."""
 
-import json
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from .core import generator
+from .data.decode import MOST_PIXELS
 from .data.feed import Normaliser, sweep_size
+from .data.noise import read_json
 from .engine.run_dir import RunDirectory
 from .errors import InputError
-from .nets import build_net
+from .nets import build_net, read_weights
 
 
 @dataclass(frozen=True)
@@ -44,21 +45,36 @@ def load_model(run: RunDirectory) -> Model:
     if not run.model.is_file():
         raise InputError(f"{run.path} has no model.safetensors; the run is {run.read().get('status')}")
     try:
-        described = json.loads(run.model_json.read_bytes())
-        weights = load_file(run.model)
-        networks = []
-        for number in range(described["networks"]):
-            network = build_net(
-                described["net"],
-                described["shape"],
-                len(described["classes"]),
-                rng=generator(0, "unused"),
-                norm_at=described["norm_at"],
-            )
-            prefix = f"{number}/"
-            network.load_state_dict({k.removeprefix(prefix): v for k, v in weights.items() if k.startswith(prefix)})
-            networks.append(network.eval())
-        normalise = Normaliser(torch.tensor(described["mean"]), torch.tensor(described["std"]))
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        raise InputError(f"the model in {run.path} cannot be read: {error}") from None
-    return Model(networks, normalise, tuple(described["shape"]), described["classes"])
+        described = read_json(str(run.model_json))
+        shape, classes = [int(size) for size in described["shape"]], [str(name) for name in described["classes"]]
+        if described["networks"] < 1 or min(shape) < 1 or math.prod(shape) > MOST_PIXELS:
+            raise ValueError(f"{described['networks']} networks for samples of shape {shape}")
+        weights = read_weights(run.model)
+        networks = [_network(described, shape, classes, weights, n) for n in range(described["networks"])]
+        normalise = Normaliser(*(torch.tensor(described[name]).float() for name in ("mean", "std")))
+        if not normalise.mean.shape == normalise.std.shape == (shape[0],):
+            raise ValueError("its normalisation does not fit its samples")
+    except Exception as error:  # these files may come from anywhere, and break any of this
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"the model in {run.path} cannot be read: {reason}") from None
+    return Model(networks, normalise, tuple(shape), classes)
+
+
+def _network(
+    described: dict[str, Any], shape: list[int], classes: list[str], weights: dict[str, Tensor], number: int
+) -> nn.Module:
+    """A network with its weights; one that the weights do not fit takes no memory, whatever size it claims."""
+    prefix = f"{number}/"
+    own = {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
+
+    def build() -> nn.Module:
+        rng, norm_at = generator(0, "unused"), described["norm_at"]
+        return build_net(described["net"], shape, len(classes), rng=rng, norm_at=norm_at)
+
+    with torch.device("meta"):
+        wanted = {name: value.shape for name, value in build().state_dict().items()}
+    if wanted != {name: value.shape for name, value in own.items()}:
+        raise ValueError("its weights do not fit the network that model.json describes")
+    network = build()
+    network.load_state_dict(own)
+    return network.eval()

@@ -1,5 +1,6 @@
 """Everything that can be checked, read and chosen before the first epoch."""
 
+import os
 import platform
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -68,7 +69,7 @@ class Prepared:
             },
             "noise": self.noise,
             "preflight": {"skipped": self.preflight.skipped, "notes": len(self.preflight.notes)},
-            "machine": {"device": str(self.accelerator.device)},
+            "machine": {"device": self.accelerator.device.type, "processes": self.accelerator.num_processes},
             "versions": {"python": platform.python_version()} | {name: version(name) for name in VERSIONED},
         }
 
@@ -90,9 +91,13 @@ def prepare(
     if config.epochs is not None and config.epochs < 1:
         raise InputError(f"--epochs must be at least 1, not {config.epochs}")
     choose("value of --compile", config.compile, dict.fromkeys(("auto", "on", "off")))
-    run = RunDirectory(Path(config.out))
-    _check_place(run, config)
     accelerator = _accelerator(config, optimisation)
+    run = RunDirectory(Path(config.out), writes=accelerator.is_main_process)
+    if run.writes:
+        try:
+            _check_place(run, config)
+        except OSError as error:
+            raise InputError(f"cannot use {run.path}: {error.strerror or error}; choose another --out") from None
     preflight = Preflight()
     if data is None:
         data, preflight = _open_data(config, advance)
@@ -110,8 +115,11 @@ def _open_data(config: TrainConfig, advance: Callable[[int], None]) -> tuple[Dat
         return open_source(config.source, options, advance=advance)
     except PreflightError as error:
         listed = Path(f"{config.out}.preflight.json")
-        listed.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(listed, to_json(error.preflight.to_dict()))
+        try:
+            listed.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(listed, to_json(error.preflight.to_dict()))
+        except OSError as lost:
+            raise InputError(f"{error}\n  they cannot be listed in {listed}: {lost.strerror or lost}") from None
         raise InputError(f"{error}\n  all of them are listed in {listed}") from None
 
 
@@ -141,6 +149,8 @@ def _accelerator(config: TrainConfig, optimisation: Optimisation) -> Accelerator
     on_cpu = config.device == "cpu" or not any([present["cuda"], present["mps"]])
     if precision == "bf16" and on_cpu and not bf16_on_cpu():
         raise InputError("this CPU has no bf16 instructions and would be many times slower; leave out precision=bf16")
+    if os.environ.get("LOCAL_WORLD_SIZE", "1") == os.environ.get("WORLD_SIZE", "1"):
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     return Accelerator(cpu=on_cpu, mixed_precision=precision)
 
 
@@ -160,3 +170,34 @@ def _check_place(run: RunDirectory, config: TrainConfig) -> None:
         raise InputError(f"there is no run to resume in {run.path}")
     elif run.path.is_dir() and any(run.path.iterdir()):
         raise InputError(f"{run.path} is not empty and holds no run; choose another --out")
+
+
+def check_same(before: dict[str, Any], now: dict[str, Any], *, allow_drift: bool) -> None:
+    """Refuse to go on with other settings; and, unless drift is allowed, where the same bytes could not come out."""
+    for key in ("method", "seed", "noise", "labels"):
+        if before["config"].get(key) != now["config"][key]:
+            raise InputError(
+                f"the run was made with --{key} {before['config'].get(key)}, not {now['config'][key]}; "
+                "resume it with the options it was started with"
+            )
+    for key in ("options", "optimisation", "data"):
+        if before.get(key) != now[key]:
+            raise InputError(f"the run was made with another {key}; resume it with the options it was started with")
+    chosen = {
+        name: (before["chosen"].get(name), now["chosen"][name]) for name in ("net", "epochs", "batch_size", "augment")
+    }
+    for name, (old, new) in chosen.items():
+        if old != new:
+            raise InputError(f"the run was made with {name} {old}, not {new}; resume it with the options it had")
+    drift = _drift(before, now)
+    if drift and not allow_drift:
+        raise InputError(
+            f"{drift[0]}; the result would not be the same to the last bit. Go on all the same with --allow-drift"
+        )
+
+
+def _drift(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    pairs = {"threads": (before["chosen"].get("threads"), now["chosen"]["threads"])}
+    pairs |= {name: (before["machine"].get(name), value) for name, value in now["machine"].items()}
+    pairs |= {name: (before["versions"].get(name), value) for name, value in now["versions"].items()}
+    return [f"the run was made with {name} {old}, not {new}" for name, (old, new) in pairs.items() if old != new]

@@ -1,6 +1,7 @@
 """What the command shows: progress, tables, and a histogram in characters."""
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, get_type_hints
@@ -16,6 +17,7 @@ from rich.text import Text
 
 from .config import TrainConfig
 from .engine.run_dir import RunDirectory
+from .engine.signals import Signals
 from .engine.trainer import Observer
 from .methods import Entry
 from .preparation import Prepared, prepare
@@ -36,11 +38,11 @@ class ProgressObserver(Observer):
         self.noise: float | None = None
         self.task = progress.add_task(title, total=None, state="")
 
-    def stage(self, epoch: int, name: str, steps: int) -> None:
+    def stage(self, epoch: int, name: str, steps: int, done: int = 0) -> None:
         """Know how far an epoch goes."""
         if steps:
             self.steps = steps
-            self.progress.update(self.task, total=steps * self.epochs, completed=steps * (epoch - 1))
+            self.progress.update(self.task, total=steps * self.epochs, completed=steps * (epoch - 1) + done)
 
     def advance(self) -> None:
         """One step done."""
@@ -69,17 +71,19 @@ def progress_bar(console: Console) -> Progress:
     )
 
 
-def run_with_progress(
-    config: TrainConfig, console: Console, *, stop_signal: Callable[[], int | None], quiet: bool = False
-) -> RunDirectory:
-    """Prepare and train with a progress bar; says what was chosen and why."""
+def run_with_progress(config: TrainConfig, console: Console, *, signals: Signals, quiet: bool = False) -> RunDirectory:
+    """Prepare and train with a progress bar; says what was chosen and why.
+
+    Of several processes that train together, the first one speaks.
+    """
+    console = console if os.environ.get("RANK", "0") == "0" else Console(quiet=True)
     with console.status("preparing") as status:
         prepared = prepare(config, advance=_counter(status))
     if not quiet:
         show_choices(prepared, console)
     with progress_bar(console) as progress:
         observer = ProgressObserver(progress, config.method, prepared.choices.epochs)
-        run, warnings = train(prepared, observer=observer, stop_signal=stop_signal)
+        run, warnings = train(prepared, observer=observer, signals=signals)
     for warning in warnings:
         console.print(f"warning: {warning}", style="yellow", highlight=False, markup=False)
     return run

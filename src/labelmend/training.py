@@ -1,8 +1,7 @@
 """One robust training run, from a prepared run to a finished run directory."""
 
-from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,58 +9,87 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from .assembly import assemble, norm_at
-from .core import Learner, Ledger
+from .core import Draws, Learner, Ledger
 from .data import Dataset
 from .data.feed import Normaliser
 from .engine.compilation import Decision, compiled_forward, decide
 from .engine.evaluation import detection_auc
+from .engine.faults import InterruptedRunError, NotFiniteError
+from .engine.lock import owned
 from .engine.run_dir import RunDirectory, to_json, write_atomic
-from .engine.trainer import InterruptedRunError, NotFiniteError, Observer, Trainer
-from .errors import InputError
+from .engine.signals import Signals
+from .engine.trainer import Observer, Trainer
+from .errors import InputError, LostError
 from .evidence import write_evidence
 from .labels.judge import Judgement, judge
 from .labels.noise import describe_noise
 from .labels.table import LabelTable, csv_bytes, parquet_bytes
-from .preparation import Prepared
+from .preparation import Prepared, check_same
 from .report.build import build_report
 
 
 def train(
-    prepared: Prepared, *, observer: Observer | None = None, stop_signal: Callable[[], int | None] = lambda: None
+    prepared: Prepared, *, observer: Observer | None = None, signals: Signals | None = None
 ) -> tuple[RunDirectory, list[str]]:
     """Run all epochs that are left and write every file of the run directory; gives it with any warnings."""
-    run, data = prepared.run, prepared.data
-    description = prepared.description()
+    run = prepared.run
+    if run.writes:
+        _open(prepared)
+    prepared.accelerator.wait_for_everyone()
+    with owned(run.path) if run.writes else nullcontext():
+        try:
+            return run, _run(prepared, observer, signals)
+        except InterruptedRunError:
+            run.update(status="interrupted")
+            raise
+        except NotFiniteError as error:
+            run.update(status="failed", error=str(error))
+            raise
+        except OSError as error:
+            raise LostError(f"{error.strerror or error}: {error.filename or run.path}") from error
+        except RuntimeError as error:  # raised by a signal, wherever the run happens to be
+            if "DataLoader worker" not in str(error):
+                raise
+            raise LostError(f"a process that decodes images ended ({str(error).splitlines()[0].strip()})") from error
+
+
+def _open(prepared: Prepared) -> None:
+    """Begin or go on in the run directory, which must be writable."""
+    run, description = prepared.run, prepared.description()
     if run.run_json.is_file():
-        _check_same(run.read(), description)
-        run.update(status="running")
-    else:
-        run.create(description)
-    write_atomic(run.preflight, to_json(prepared.preflight.to_dict()))
-    normalise = Normaliser.of(data.inputs) if isinstance(data.inputs, Tensor) else data.inputs.normaliser()
-    trainer = assemble(prepared, normalise, observer=observer, stop_signal=stop_signal)
+        check_same(run.read(), description, allow_drift=prepared.config.allow_drift)
+    try:
+        if run.run_json.is_file():
+            run.update(status="running")
+        else:
+            run.create(description)
+        run.write(run.preflight, to_json(prepared.preflight.to_dict()))
+    except OSError as error:
+        raise InputError(f"cannot write to {run.path}: {error.strerror or error}; choose another --out") from None
+
+
+def _run(prepared: Prepared, observer: Observer | None, signals: Signals | None) -> list[str]:
+    inputs = prepared.data.inputs
+    normalise = Normaliser.of(inputs) if isinstance(inputs, Tensor) else inputs.normaliser()
+    trainer = assemble(prepared, normalise, observer=observer, stop_signal=signals or (lambda: None))
     _compile(prepared, trainer)
     warnings = trainer.resume()
-    try:
+    with nullcontext() if signals is None else signals.heeded():
         trainer.train()
-    except InterruptedRunError:
-        run.update(status="interrupted")
-        raise
-    except NotFiniteError as error:
-        run.update(status="failed", error=str(error))
-        raise
-    _conclude(prepared, trainer, normalise)
-    return run, warnings
+    if prepared.run.writes:
+        _conclude(prepared, trainer, normalise)
+    prepared.accelerator.wait_for_everyone()
+    return warnings
 
 
 def _compile(prepared: Prepared, trainer: Trainer) -> None:
     """Compile the training steps if that was asked for or pays; a resumed run does as it did before."""
-    run, size = prepared.run, prepared.choices.batch_size
+    run = prepared.run
     trainer.observer.stage(0, "compiling", 0)
     network, steps = trainer.learners[0].network, trainer.feed.steps * trainer.task.epochs
 
     def example() -> Tensor:
-        return next(iter(trainer.feed.sweep())).inputs[:size]
+        return next(iter(trainer.feed.shuffled(Draws(trainer.seed, 1)))).inputs
 
     recorded = run.read().get("compile")
     decision = Decision(**recorded) if recorded else decide(prepared.config.compile, network, example, steps=steps)
@@ -69,7 +97,7 @@ def _compile(prepared: Prepared, trainer: Trainer) -> None:
     if decision.compiled:
         inputs = example()
         for learner in trainer.learners:
-            learner.compile_for(len(inputs), compiled_forward(learner.network, inputs))
+            learner.compile_for(len(inputs), compiled_forward(learner.network, learner.trained, inputs))
 
 
 def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> None:
@@ -95,7 +123,6 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
         "suspects": len(table.suspects()),
         "seconds": round(sum(r["seconds"] for r in epochs), 1),
     }
-    prepared.accelerator.wait_for_everyone()
     run.update(status="finished", summary=summary)
     build_report(run)
 
@@ -143,15 +170,3 @@ def _write_model(prepared: Prepared, learners: list[Learner], normalise: Normali
             }
         ),
     )
-
-
-def _check_same(before: dict[str, Any], now: dict[str, Any]) -> None:
-    for key in ("options", "optimisation", "chosen", "data"):
-        if before.get(key) != now[key]:
-            raise InputError(f"the run was made with another {key}; resume it with the options it was started with")
-    for key in ("method", "seed", "noise", "labels"):
-        if before["config"].get(key) != now["config"][key]:
-            raise InputError(
-                f"the run was made with --{key} {before['config'].get(key)}, not {now['config'][key]}; "
-                "resume it with the options it was started with"
-            )

@@ -3,7 +3,7 @@ import torch
 from PIL import Image
 
 from labelmend.config import TrainConfig
-from labelmend.core import generator
+from labelmend.core import Draws, generator
 from labelmend.data.feed import MemoryFeed
 from labelmend.data.sources import SourceOptions, open_source
 from labelmend.data.stream import StreamedImages, StreamFeed, random_box
@@ -41,7 +41,7 @@ def test_a_streamed_sweep_gives_what_memory_gives(folder):
 
 
 def test_the_number_of_workers_does_not_change_a_batch(folder):
-    epochs = [list(feeds(folder, workers)[0].shuffled(generator(0, "e"), views=2)) for workers in (0, 2)]
+    epochs = [list(feeds(folder, workers)[0].shuffled(Draws(0, 1), views=2)) for workers in (0, 2)]
     for alone, helped in zip(*epochs, strict=True):
         assert torch.equal(alone.index, helped.index)
         assert torch.equal(alone.inputs, helped.inputs)
@@ -50,7 +50,7 @@ def test_the_number_of_workers_does_not_change_a_batch(folder):
 
 
 def test_an_epoch_holds_every_sample_once(folder):
-    index = torch.cat([batch.index for batch in feeds(folder)[0].shuffled(generator(0, "e"))])
+    index = torch.cat([batch.index for batch in feeds(folder)[0].shuffled(Draws(0, 1))])
     assert index.sort().values.tolist() == list(range(40))
 
 

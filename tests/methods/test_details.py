@@ -313,7 +313,7 @@ class RecordingFeed:
     def __len__(self):
         return len(self.batch)
 
-    def shuffled(self, rng, *, views=1):
+    def shuffled(self, draws, *, views=1, start=0):
         yield self.batch
 
     def sweep(self, rng=None):

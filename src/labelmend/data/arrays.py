@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..core import generator
-from ..errors import InputError
+from ..errors import InputError, listed
 from .dataset import Dataset, NoisyLabels, Split
+from .limits import ROW_BYTES, check_filled, check_unpacked, regular
+from .preflight import clean_label
 
 Arrays = Mapping[str, NDArray[np.generic]]
 DIGITS_TEST_SHARE = 0.2
@@ -39,19 +41,24 @@ def digits() -> Dataset:
 
 def read_npz(path: Path, *, needed: tuple[str, ...] = ("x", "y")) -> Arrays:
     """Arrays of an archive with at least those needed; nothing in it is unpickled."""
+    regular(path)
     try:
         with np.load(path, allow_pickle=False) as archive:
+            check_unpacked(path, sum(entry.file_size for entry in archive.zip.infolist()))
             arrays = {name: archive[name] for name in archive.files if name in ("x", "y", "x_test", "y_test")}
             present = archive.files
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}") from None
+    except InputError:
+        raise
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"{path} cannot be read as an .npz archive of plain arrays: {error}") from None
     except Exception as error:  # a damaged zip raises zipfile and zlib errors of its own
         raise InputError(f"{path} is a damaged archive: {error}") from None
     for name in needed:
         if name not in arrays:
-            raise InputError(f"{path} has no array {name!r}; it holds {', '.join(map(repr, present)) or 'nothing'}")
+            raise InputError(f"{path} has no array {name!r}; it holds {listed(map(repr, present)) or 'nothing'}")
+    for name, array in arrays.items():
+        check_filled(path, name, array)
+    check_unpacked(path, sum(array.nbytes + ROW_BYTES * np.atleast_1d(array).shape[0] for array in arrays.values()))
     return arrays
 
 
@@ -68,11 +75,19 @@ def from_arrays(name: str, arrays: Arrays, test: Arrays | None = None) -> Datase
         name=name,
         inputs=inputs,
         labels=NoisyLabels(torch.from_numpy(labels.astype(np.int64))),
-        class_names=[str(value) for value in values],
+        class_names=[_class_name(name, value) for value in values],
         ids=[str(i) for i in range(len(inputs))],
         test=split,
         flips=inputs.dim() == 4 and inputs.shape[1] == 3,
     )
+
+
+def _class_name(name: str, value: object) -> str:
+    try:
+        clean_label(str(value))
+    except ValueError as error:
+        raise InputError(f"{name} has {error} in y") from None
+    return str(value)
 
 
 def _split(name: str, test: Arrays, values: NDArray[np.generic], inputs: Tensor) -> Split:

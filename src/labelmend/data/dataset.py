@@ -10,6 +10,8 @@ from torch import Tensor
 from ..errors import InputError
 from .stream import StreamedImages
 
+MOST_CLASSES = 10_000
+
 
 @dataclass(frozen=True)
 class NoisyLabels:
@@ -48,6 +50,11 @@ class Dataset:
         if len(self.class_names) < 2:
             only = f"a single class ({self.class_names[0]})" if self.class_names else "no samples"
             raise InputError(f"{self.name} has {only}; at least two classes are needed")
+        if len(self.class_names) > MOST_CLASSES:
+            raise InputError(
+                f"{self.name} has {len(self.class_names):,} classes, and at most {MOST_CLASSES:,} are taken; are the "
+                "labels measurements or ids?"
+            )
 
     def __len__(self) -> int:
         return len(self.inputs)

@@ -9,10 +9,13 @@ import hashlib
 import io
 import os
 import stat
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,12 +32,16 @@ from .preflight import Problem
 
 LARGEST_FILE = 64 << 20
 MOST_PIXELS = 64_000_000
+LARGE = 8_000_000
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "PPM", "TIFF", "WEBP", "JPEG2000", "AVIF")
+"""All others are refused: Pillow knows some forty, and for one of them it starts another program."""
 STRETCH = 128
 Result = TypeVar("Result")
 Box = tuple[float, float, float, float]
 DEFAULT_SIDE = 64
 GREY_MODES = ("1", "L", "I", "I;16", "I;16B", "I;16L", "F", "LA", "La")
 SIXTEEN_BIT = ("I;16", "I;16B", "I;16L", "I")
+_one_large_image = threading.Lock()
 
 
 class UnusableImageError(ValueError):
@@ -65,17 +72,18 @@ def decode_crop(
 
     `box` chooses the part of the image to take from its width and height; None takes all of it.
     """
-    image = _convert(_first_frame(content), mode)
-    part = None if box is None else box(*image.size)
-    if image.size != (side[1], side[0]) or part is not None:
-        image = image.resize((side[1], side[0]), Image.Resampling.BILINEAR, box=part, reducing_gap=2.0)
-    return np.asarray(image, dtype=np.uint8)
+    with _first_frame(content) as frame:
+        image = _convert(frame, mode)
+        part = None if box is None else box(*image.size)
+        if image.size != (side[1], side[0]) or part is not None:
+            image = image.resize((side[1], side[0]), Image.Resampling.BILINEAR, box=part, reducing_gap=2.0)
+        return np.asarray(image, dtype=np.uint8)
 
 
 def probe(content: bytes) -> Frame:
     """Size after rotation, and whether the image is grey; reads all pixels, so that a cut file is found."""
-    image = _first_frame(content)
-    return Frame(image.width, image.height, image.mode in GREY_MODES)
+    with _first_frame(content) as image:
+        return Frame(image.width, image.height, image.mode in GREY_MODES)
 
 
 def choose_side(frames: Iterable[Frame], asked: int | None) -> tuple[int, int]:
@@ -147,9 +155,12 @@ def cached_images(place: Path | None, most_bytes: float) -> Tensor | None:
 def _in_threads(work: Callable[[int], Result], count: int) -> Iterator[Result]:
     """Results of `work` for 0 to count - 1, in order; threads take a stretch at a time, as small images are quick."""
     stretches = [range(start, min(start + STRETCH, count)) for start in range(0, count, STRETCH)]
-    with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
+    pool = ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1))
+    try:
         for results in pool.map(lambda stretch: [work(i) for i in stretch], stretches):
             yield from results
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _look(ref: ImageRef, root: Path | None) -> tuple[Frame | None, str]:
@@ -169,20 +180,40 @@ def _read_file(path: Path, root: Path | None) -> bytes:
         if status.st_size > LARGEST_FILE:
             raise UnusableImageError(f"a file of {status.st_size >> 20} MiB; at most {LARGEST_FILE >> 20} are taken")
         return path.read_bytes()
+    except UnusableImageError:
+        raise
     except FileNotFoundError:
         raise UnusableImageError("no such file") from None
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, or a NUL in the name
         raise UnusableImageError(f"cannot be read ({error})") from None
 
 
-def _first_frame(content: bytes) -> Image.Image:
-    try:
-        image: Image.Image = Image.open(io.BytesIO(content))
-        if image.width * image.height > MOST_PIXELS:
+@contextmanager
+def _first_frame(content: bytes) -> Iterator[Image.Image]:
+    """The first frame, turned as EXIF says. Large images come one at a time, because each takes hundreds of MB."""
+    with _refused_if_damaged():
+        image: Image.Image = Image.open(io.BytesIO(content), formats=_formats())
+        pixels = image.width * image.height
+        if pixels > MOST_PIXELS:
             raise UnusableImageError(f"{image.width}x{image.height} pixels; at most {MOST_PIXELS:,} are taken")
-        image.load()
-        turned = image.getexif().get(ExifTags.Base.Orientation, 1) != 1
-        return ImageOps.exif_transpose(image) if turned else image
+    with _one_large_image if pixels > LARGE else nullcontext():
+        with _refused_if_damaged():
+            image.load()
+            if image.getexif().get(ExifTags.Base.Orientation, 1) != 1:
+                image = ImageOps.exif_transpose(image)
+        yield image
+
+
+@cache
+def _formats() -> list[str]:
+    Image.init()
+    return [name for name in FORMATS if name in Image.OPEN]
+
+
+@contextmanager
+def _refused_if_damaged() -> Iterator[None]:
+    try:
+        yield
     except UnusableImageError:
         raise
     except UnidentifiedImageError:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..core import Batch, to_device
+from ..core import Batch, Draws, to_device
 from .augment import Augment
 
 
@@ -46,12 +46,35 @@ def sweep_size(device: torch.device | str) -> int:
     return 64 if torch.device(device).type == "cpu" else 512
 
 
+@dataclass(frozen=True)
+class Share:
+    """The part of one of several processes: of every batch that is learned, and of all samples in a sweep."""
+
+    rank: int = 0
+    count: int = 1
+
+    @property
+    def part(self) -> slice:
+        """Every so-manieth element."""
+        return slice(self.rank, None, self.count)
+
+
+ALL = Share()
+
+
 class LabelledFeed:
-    """What every feed knows: the observed labels, how inputs are normalised, and how many make a batch."""
+    """What every feed knows: the observed labels, how inputs are normalised, how many make a batch, and its share."""
 
     def __init__(
-        self, labels: Tensor, *, normalise: Normaliser, batch_size: int, device: torch.device | str = "cpu"
+        self,
+        labels: Tensor,
+        *,
+        normalise: Normaliser,
+        batch_size: int,
+        device: torch.device | str = "cpu",
+        share: Share = ALL,
     ) -> None:
+        self.share = share
         self.device = torch.device(device)
         self.labels = labels.to(device)
         self.normalise = normalise.to(device)
@@ -63,7 +86,16 @@ class LabelledFeed:
     @property
     def steps(self) -> int:
         """Batches in an epoch."""
-        return len(batch_bounds(len(self), self.batch_size))
+        return len(self.batches())
+
+    def batches(self) -> list[tuple[int, int]]:
+        """Where each batch of an epoch, for all processes together, starts and stops in its order."""
+        return batch_bounds(len(self), self.batch_size, least=2 * self.share.count)
+
+    def sweeps(self) -> list[tuple[int, int]]:
+        """Where each batch of a sweep starts and stops, as far as it is this process's."""
+        size = sweep_size(self.device)
+        return [(start, min(start + size, len(self))) for start in range(0, len(self), size)][self.share.part]
 
 
 class MemoryFeed(LabelledFeed):
@@ -78,26 +110,26 @@ class MemoryFeed(LabelledFeed):
         batch_size: int,
         augment: Augment | None = None,
         device: torch.device | str = "cpu",
+        share: Share = ALL,
     ) -> None:
-        super().__init__(labels, normalise=normalise, batch_size=batch_size, device=device)
+        super().__init__(labels, normalise=normalise, batch_size=batch_size, device=device, share=share)
         self.inputs = inputs.to(device)
         self.augment = augment
 
-    def shuffled(self, rng: torch.Generator, *, views: int = 1) -> Iterator[Batch]:
-        """One epoch in random order, each view augmented by its own draw."""
-        order = to_device(torch.randperm(len(self), generator=rng), self.device)
-        for start, stop in batch_bounds(len(self), self.batch_size):
-            index = order[start:stop]
+    def shuffled(self, draws: Draws, *, views: int = 1, start: int = 0) -> Iterator[Batch]:
+        """One epoch in random order from the step `start` on, each view augmented by its own draw."""
+        order = to_device(torch.randperm(len(self), generator=draws.order()), self.device)
+        for step, (begin, end) in list(enumerate(self.batches()))[start:]:
+            index, rng = order[begin:end][self.share.part], draws.batch(step)
             inputs = self.inputs[index]
             first, *more = (self._view(inputs, rng) for _ in range(views))
             yield Batch(first, self.labels[index], index, more[0] if more else None)
 
     def sweep(self, rng: torch.Generator | None = None) -> Iterator[Batch]:
         """Every sample once, in order; augmented if a generator is given."""
-        size = sweep_size(self.device)
-        for start in range(0, len(self), size):
-            index = torch.arange(start, min(start + size, len(self)), device=self.device)
-            inputs = self.inputs[start : start + size]
+        for begin, end in self.sweeps():
+            index = torch.arange(begin, end, device=self.device)
+            inputs = self.inputs[begin:end]
             view = self.normalise(inputs) if rng is None else self._view(inputs, rng)
             yield Batch(view, self.labels[index], index)
 
@@ -105,12 +137,12 @@ class MemoryFeed(LabelledFeed):
         return self.normalise(inputs if self.augment is None else self.augment(inputs, rng))
 
 
-def batch_bounds(samples: int, size: int) -> list[tuple[int, int]]:
-    """Where each batch of an epoch starts and stops; a last batch of one joins the one before it.
+def batch_bounds(samples: int, size: int, *, least: int = 2) -> list[tuple[int, int]]:
+    """Where each batch of an epoch starts and stops; a last batch of fewer than `least` joins the one before it.
 
     BatchNorm cannot train on one sample.
     """
     starts = list(range(0, samples, size))
-    if len(starts) > 1 and samples - starts[-1] == 1:
+    if len(starts) > 1 and samples - starts[-1] < least:
         starts.pop()
     return list(zip(starts, [*starts[1:], samples], strict=True))

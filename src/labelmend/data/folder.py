@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from ..errors import InputError
+from ..errors import InputError, visible
 from .listing import Listing
 
 HELD_BACK = ("test", "val", "validation")
@@ -26,6 +26,8 @@ def list_folder(root: Path) -> Listing:
         raise InputError(f"{root} has no subfolders; an image folder has one subfolder a class, with its images inside")
     paths, labels = [], []
     for name in classes:
+        if not (root / name).resolve().is_relative_to(root.resolve()):
+            raise InputError(f"{root / name} is a link to a folder outside {root}, which is not followed; move it away")
         for folder, subfolders, files in os.walk(root / name):
             subfolders[:] = sorted(n for n in subfolders if not n.startswith("."))
             for file in sorted(files):
@@ -35,4 +37,4 @@ def list_folder(root: Path) -> Listing:
     if not paths:
         raise InputError(f"the {len(classes)} class folders of {root} hold no files")
     ids = [path.relative_to(root).as_posix() for path in paths]
-    return Listing(root.name, paths, labels, ids, [str(path) for path in paths], root=root)
+    return Listing(root.name, paths, labels, ids, [visible(str(path)) for path in paths], root=root)

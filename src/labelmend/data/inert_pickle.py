@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from .limits import regular
 
 ENCODE = "_codecs encode"
 NDARRAY = "numpy ndarray"
@@ -25,7 +26,8 @@ Kind = TypeVar("Kind")
 MARKERS = frozenset({ENCODE, NDARRAY, DTYPE, *RECONSTRUCT})
 
 WHOLE_NUMBERS = ("u1", "i1", "i2", "i4", "i8", "u2", "u4", "u8")
-LARGEST = 256 << 20
+LARGEST = 64 << 20
+MOST_STEPS = 2_000_000
 
 TEXTS = {"STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"}
 VALUES = {"INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8", *TEXTS}
@@ -55,6 +57,7 @@ def read_inert_pickle(path: Path) -> dict[str, object]:
 
     Of an archive that torch wrote, the pickle inside is read.
     """
+    regular(path)
     try:
         data = _content(path)
         found = _Reader(data).read()
@@ -89,9 +92,11 @@ class _Reader:
         self.encoded = 0
 
     def read(self) -> object:
-        for opcode, argument, _ in genops(self.data):
+        for step, (opcode, argument, _) in enumerate(genops(self.data)):
             if opcode.name == "STOP":
                 break
+            if step == MOST_STEPS:
+                raise InputError(f"it has more than {MOST_STEPS:,} steps, which no data file needs")
             self._step(opcode.name, argument)
         return self.stack.pop()
 

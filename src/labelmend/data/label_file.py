@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from .dataset import Dataset, NoisyLabels
 from .inert_pickle import read_inert_pickle
+from .limits import check_filled
 from .noise import FILE_LIMIT, NoiseSpec, nominal_rate, sized, wrong_rate
 
 Columns = Mapping[str, NDArray[np.generic]]
@@ -98,7 +99,10 @@ def _read_npz(file: str) -> Columns:
         if unpacked > FILE_LIMIT:
             raise ValueError(f"it unpacks to {unpacked >> 20} MB of at most {FILE_LIMIT >> 20} MB")
         with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+            columns = {name: arrays[name] for name in arrays.files}
+        for name, values in columns.items():
+            check_filled(path, name, values)
+        return columns
     except Exception as error:  # a damaged zip raises zipfile and zlib errors of its own
         raise InputError(
             f"{file} cannot be read as an .npz archive of plain arrays: {str(error).partition('. ')[0]}"

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from .dataset import Dataset, NoisyLabels, Split
 from .inert_pickle import read_inert_pickle
+from .limits import most_unpacked, regular
 from .listing import Listing
+from .preflight import clean_label
 from .tables import Columns, open_table
 
 Loaded = Dataset | tuple[Listing, Listing | None]
@@ -36,7 +38,6 @@ FASHION_NAMES = [
     "Ankle boot",
 ]
 DEBIAN_FASHION = Path("/usr/share/datasets/fashion-mnist")
-GZIP_LARGEST_RATIO = 1032
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,8 @@ class _Cifar:
         if not path.is_file():
             return self.class_names
         found = read_inert_pickle(path).get(self.names[1])
-        listed = found if isinstance(found, list) else []
-        names = [name.decode("latin1") if isinstance(name, bytes) else str(name) for name in listed]
+        listed = [name for name in found if isinstance(name, str | bytes)] if isinstance(found, list) else []
+        names = [_usable_name(path, name.decode("latin1") if isinstance(name, bytes) else name) for name in listed]
         if len(set(names)) != len(self.class_names):
             raise InputError(f"{path} is damaged: {self.names[1]!r} should be {len(self.class_names)} different names")
         return names
@@ -217,7 +218,7 @@ def _checked(path: Path, labels: Bytes, classes: int) -> Bytes:
 
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return regular(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
 
@@ -262,7 +263,7 @@ def _idx(plain: Path, dimensions: int) -> tuple[Bytes, Path]:
                 raise InputError(f"{path} is damaged: it does not begin like an IDX file of {dimensions} dimensions")
             expected = math.prod(header[1:])
             # a header may promise any size, so nothing is read that the file on disk could not hold
-            largest = path.stat().st_size * (1 if path == plain else GZIP_LARGEST_RATIO)
+            largest = path.stat().st_size if path == plain else most_unpacked(path)
             content = file.read(expected + 1) if 0 < expected <= largest else b""
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path} cannot be read: {error}") from None
@@ -295,6 +296,13 @@ def _parquet(name: str, path: Path, usual: Sequence[str] | None) -> Listing:
 
 def _class_name(value: object, names: Sequence[str] | None) -> str:
     return names[value] if names and isinstance(value, int) and 0 <= value < len(names) else str(value)
+
+
+def _usable_name(path: Path, name: str) -> str:
+    try:
+        return clean_label(name)
+    except ValueError as error:
+        raise InputError(f"{path} is damaged: it has {error}") from None
 
 
 def _distinct(names: Sequence[str], codes: Sequence[object]) -> list[str]:

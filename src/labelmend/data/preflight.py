@@ -1,14 +1,16 @@
 """What is wrong with the data, found before the first epoch and named by path or row."""
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..errors import InputError
+from ..errors import InputError, visible
 
 SHOWN = 20
 LONGEST_NAME = 200
+BROKEN = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,7 @@ class Problem:
     what: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.what}"
+        return visible(f"{self.place}: {self.what}")
 
 
 @dataclass
@@ -81,6 +83,12 @@ def check_ids(ids: Sequence[str], places: Sequence[str]) -> list[Problem]:
     counts = Counter(ids)
     pairs = zip(places, ids, strict=True)
     return [Problem(place, f"id {id!r} is used {counts[id]} times") for place, id in pairs if counts[id] > 1]
+
+
+def check_names(ids: Sequence[str], places: Sequence[str]) -> list[Problem]:
+    """Ids that no file of ours could hold, such as names of files in another encoding."""
+    pairs = [pair for pair in zip(places, ids, strict=True) if not pair[1].isascii()]
+    return [Problem(place, "a name that is not valid UTF-8") for place, id in pairs if BROKEN.search(id)]
 
 
 def check_classes(labels: Sequence[str]) -> list[Problem]:

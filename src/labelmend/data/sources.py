@@ -17,7 +17,7 @@ from .decode import Examined, cache_place, cached_images, decode_all, examine, k
 from .folder import open_folder
 from .listing import Listing
 from .named import NAMED
-from .preflight import Preflight, PreflightError, Problem, check_classes, check_ids, clean_label
+from .preflight import Preflight, PreflightError, Problem, check_classes, check_ids, check_names, clean_label
 from .stream import StreamedImages
 from .tables import SUFFIXES, Columns, FeatureTable, open_table
 
@@ -156,6 +156,7 @@ def _check(
 ) -> Checked:
     """Usable samples of one split; what is not usable goes to the preflight."""
     labels, unusable = label_names(source)
+    unusable += check_names(source.ids, source.places)
     repeated = check_ids(source.ids, source.places)
     found, place = None, None
     images = None
@@ -227,11 +228,18 @@ def _usable(source: Listing | FeatureTable, unusable: list[Problem], repeated: l
 
 def _class_names(train: Listing | FeatureTable, labels: Sequence[str]) -> list[str]:
     """Classes in their declared order, else sorted, numbers by value."""
-    declared = train.class_names if isinstance(train, Listing) else None
-    if declared is not None and set(labels) <= {clean_label(name) for name in declared}:
-        return [clean_label(name) for name in declared]
+    declared = _cleaned(train) if isinstance(train, Listing) and train.class_names is not None else None
+    if declared is not None and set(labels) <= set(declared):
+        return declared
     numbers = all(name.lstrip("-").isascii() and name.lstrip("-").isdigit() for name in labels)
     return sorted(set(labels), key=lambda name: (int(name) if numbers else 0, name))
+
+
+def _cleaned(train: Listing) -> list[str]:
+    try:
+        return [clean_label(name) for name in train.class_names or ()]
+    except ValueError as error:
+        raise InputError(f"the class names of {train.name} have {error}") from None
 
 
 def _encode(labels: Sequence[str], class_names: Sequence[str], where: str) -> Tensor:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from ..core import Batch, generator, to_device
-from .decode import decode_crop, read_bytes
-from .feed import LabelledFeed, Normaliser, batch_bounds, sweep_size
+from ..core import Batch, Draws, generator, to_device
+from ..errors import LostError
+from .decode import UnusableImageError, decode_crop, read_bytes
+from .feed import ALL, LabelledFeed, Normaliser, Share
 from .listing import Listing
 
 MEASURED = 4096
@@ -33,7 +34,19 @@ class StreamedImages:
 
     def __getitem__(self, draw: Draw) -> Tensor:
         """One image, uint8 [channels, height, width]; with a seed, a random resized crop of it, maybe flipped."""
-        index, seed = draw
+        image = self.read(draw)
+        if isinstance(image, str):
+            raise LostError(image)
+        return image
+
+    def read(self, draw: Draw) -> Tensor | str:
+        """An image, or the reason why it can no longer be read: errors do not travel well between processes."""
+        try:
+            return self._decoded(*draw)
+        except UnusableImageError as error:
+            return f"{self.listing.places[draw[0]]} was usable before the run and is not now: {error}"
+
+    def _decoded(self, index: int, seed: int | None) -> Tensor:
         content = read_bytes(self.listing.images[index], self.listing.root)
         mode, side = "RGB" if self.shape[0] == 3 else "L", self.shape[1:]
         if seed is None:
@@ -79,21 +92,23 @@ class StreamFeed(LabelledFeed):
         augment: bool = False,
         workers: int = 0,
         device: torch.device | str = "cpu",
+        share: Share = ALL,
     ) -> None:
-        super().__init__(labels, normalise=normalise, batch_size=batch_size, device=device)
+        super().__init__(labels, normalise=normalise, batch_size=batch_size, device=device, share=share)
         self.images = images
         self.augment = augment
         self.workers = workers
 
-    def shuffled(self, rng: torch.Generator, *, views: int = 1) -> Iterator[Batch]:
-        """One epoch in random order; each view is augmented by a seed of its own."""
+    def shuffled(self, draws: Draws, *, views: int = 1, start: int = 0) -> Iterator[Batch]:
+        """One epoch in random order from the step `start` on; each view is augmented by a seed of its own."""
+        rng = draws.order()
         order = torch.randperm(len(self), generator=rng).tolist()
         seeds = torch.randint(2**62, (views,), generator=rng).tolist() if self.augment else [None] * views
-        draws = [
-            [(i, seed) for seed in seeds for i in order[start:stop]]
-            for start, stop in batch_bounds(len(self), self.batch_size)
+        wanted = [
+            [(i, seed) for seed in seeds for i in order[begin:end][self.share.part]]
+            for begin, end in self.batches()[start:]
         ]
-        for batch in self._load(draws, rng):
+        for batch in self._load(wanted, rng):
             index = to_device(torch.tensor([i for i, _ in batch.draws[: len(batch.draws) // views]]), self.device)
             first, *more = batch.pixels.chunk(views)
             second = self._normalised(more[0]) if more else None
@@ -102,9 +117,7 @@ class StreamFeed(LabelledFeed):
     def sweep(self, rng: torch.Generator | None = None) -> Iterator[Batch]:
         """Every sample once, in order; augmented if a generator is given."""
         seed = None if rng is None else int(torch.randint(2**62, (1,), generator=rng))
-        size = sweep_size(self.device)
-        starts = range(0, len(self), size)
-        draws: list[list[Draw]] = [[(i, seed) for i in range(s, min(s + size, len(self)))] for s in starts]
+        draws: list[list[Draw]] = [[(i, seed) for i in range(begin, end)] for begin, end in self.sweeps()]
         for batch in self._load(draws, generator(0, "sweep")):
             index = to_device(torch.tensor([i for i, _ in batch.draws]), self.device)
             yield Batch(self._normalised(batch.pixels), self.labels[index], index)
@@ -114,15 +127,36 @@ class StreamFeed(LabelledFeed):
 
     def _load(self, draws: list[list[Draw]], rng: torch.Generator) -> Iterator["Loaded"]:
         loader: DataLoader[Any] = DataLoader(
-            self.images,  # type: ignore[arg-type]
+            Readable(self.images),  # type: ignore[arg-type]
             batch_sampler=draws,
-            collate_fn=torch.stack,
+            collate_fn=stacked,
             num_workers=self.workers,
             pin_memory=self.device.type == "cuda",
             generator=torch.Generator().manual_seed(rng.initial_seed() >> 1),
         )
         for which, pixels in zip(draws, loader, strict=True):
+            if isinstance(pixels, str):
+                raise LostError(pixels)
             yield Loaded(which, pixels)
+
+
+@dataclass(frozen=True)
+class Readable:
+    """Images as workers give them, or reasons why there is none."""
+
+    images: StreamedImages
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, draw: Draw) -> Tensor | str:
+        return self.images.read(draw)
+
+
+def stacked(images: list[Tensor | str]) -> Tensor | str:
+    """A batch, or what is wrong with its first image that cannot be read."""
+    tensors = [image for image in images if isinstance(image, Tensor)]
+    return torch.stack(tensors) if len(tensors) == len(images) else next(i for i in images if isinstance(i, str))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """CSV, TSV and parquet: images by path or as bytes with a label column, or numeric feature columns."""
 
 import csv
+import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +13,17 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from ..errors import InputError, choose
+from ..errors import InputError, choose, listed
+from .limits import ROW_BYTES, check_unpacked, regular
 from .listing import ImageRef, Listing
 
 IMAGE_NAMES = ("image", "img", "path", "file", "filename", "file_name", "filepath", "image_path")
 LABEL_NAMES = ("label", "labels", "fine_label", "class", "target", "y", "category")
 ID_NAMES = ("id", "ids")
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+LONGEST_HEADER = 4 << 20
+LARGEST_FOOTER = 16 << 20
+MOST_COLUMNS = 16_384
 SUFFIXES = (*DELIMITERS, ".parquet")
 
 
@@ -56,7 +61,7 @@ def open_table(
     names = {name: name for name in table.column_names}
     label = label_column(path, table.column_names, columns)
     if label is None and labelled:
-        raise InputError(f"{path} has no label column; name it with --label-column ({', '.join(names)})")
+        raise InputError(f"{path} has no label column; name it with --label-column ({listed(names)})")
     image = _find("image", columns.image, IMAGE_NAMES, names, path)
     id_column = _find("id", columns.id, ID_NAMES, names, path)
     labels = [None] * table.num_rows if label is None else _label_values(table, label)
@@ -77,20 +82,34 @@ def label_column(path: Path, names: Sequence[str], columns: Columns) -> str | No
 
 
 def _read(path: Path, columns: Columns) -> pa.Table:
+    regular(path)
     try:
-        if path.suffix == ".parquet":
-            return pq.read_table(path)
-        return _read_delimited(path, columns)
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}") from None
+        return read_parquet(path) if path.suffix == ".parquet" else _read_delimited(path, columns)
     except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path} cannot be read as a table: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{path} cannot be read as a table: {str(error).splitlines()[0]:.300}") from None
+
+
+def read_parquet(path: Path) -> pa.Table:
+    """A parquet file, unless its few bytes stand for many rows, as repeated values can.
+
+    It ends with a footer, its size and four letters; reading the footer takes ten times the memory.
+    """
+    with path.open("rb") as raw:
+        raw.seek(max(0, path.stat().st_size - 8))
+        footer = int.from_bytes(raw.read(4), "little")
+    if LARGEST_FOOTER < footer < path.stat().st_size:
+        raise InputError(f"{path} has a footer of {footer:,} bytes, and at most {LARGEST_FOOTER:,} are taken")
+    with pq.ParquetFile(path) as file:
+        _check_columns(path, file.metadata.num_columns)
+        check_unpacked(path, file.metadata.num_rows * (ROW_BYTES + 4 * file.metadata.num_columns))
+    return pq.read_table(path)
 
 
 def _read_delimited(path: Path, columns: Columns) -> pa.Table:
     delimiter = DELIMITERS[path.suffix]
     with path.open(encoding="utf-8-sig", newline="") as file:
-        header = next(csv.reader(file, delimiter=delimiter), [])
+        header = next(csv.reader(io.StringIO(file.read(LONGEST_HEADER), newline=""), delimiter=delimiter), [])
+    _check_columns(path, len(header))
     names = {name: name for name in header}
     kinds = (("label", columns.label, LABEL_NAMES), ("image", columns.image, IMAGE_NAMES), ("id", columns.id, ID_NAMES))
     found = {_find(kind, asked, usual, names, path) for kind, asked, usual in kinds}
@@ -100,6 +119,12 @@ def _read_delimited(path: Path, columns: Columns) -> pa.Table:
         parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         convert_options=pyarrow.csv.ConvertOptions(column_types=as_text, strings_can_be_null=False),
     )
+
+
+def _check_columns(path: Path, count: int) -> None:
+    """Refuse what the reader would take 10 kB a column for, however short the columns are."""
+    if count > MOST_COLUMNS:
+        raise InputError(f"{path} has {count:,} columns, and at most {MOST_COLUMNS:,} are taken; save it as .npz")
 
 
 def _find(kind: str, asked: str | None, usual: Sequence[str], names: dict[str, str], path: Path) -> str | None:

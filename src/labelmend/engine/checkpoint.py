@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from .run_dir import to_json, write_atomic
+from .faults import check_tensors
+from .run_dir import sync_folder, to_json, write_synced
 
 KEPT = 2
 TENSORS, VALUES, MANIFEST = "tensors.safetensors", "values.json", "manifest.json"
@@ -22,10 +23,16 @@ TENSORS, VALUES, MANIFEST = "tensors.safetensors", "values.json", "manifest.json
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The state of a run after an epoch, as nested dictionaries of tensors and plain values."""
+    """The state of a run after so many epochs and so many steps of the next, as nested tensors and plain values."""
 
     epoch: int
+    step: int
     state: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The folder's name; names sort by how far a run had come."""
+        return f"epoch-{self.epoch:05d}-step-{self.step:07d}"
 
 
 def flatten(state: Mapping[str, Any], prefix: str = "") -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -58,21 +65,31 @@ def unflatten(*parts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def save(folder: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint whole or not at all, and drop all but the newest two."""
+    """Write a checkpoint whole or not at all, and drop all but this one and the one before it.
+
+    Everything is on the disk before the folder gets its name, so that a folder of that name is complete. A run that
+    stands before a checkpoint that is there could not read it.
+    """
+    final = folder / checkpoint.name
+    if final.is_dir() and _intact(final):
+        return
     tensors, values = flatten(checkpoint.state)
-    files = {TENSORS: save_tensors(tensors), VALUES: to_json({"epoch": checkpoint.epoch, "values": values})}
-    temporary = folder / f".epoch-{checkpoint.epoch:05d}.tmp"
-    shutil.rmtree(temporary, ignore_errors=True)
+    check_tensors(tensors)
+    files = {TENSORS: save_tensors(tensors), VALUES: to_json({"values": values})}
+    files[MANIFEST] = to_json({name: hashlib.sha256(content).hexdigest() for name, content in files.items()})
+    for stale in [*folder.glob(".*.tmp"), final]:
+        shutil.rmtree(stale, ignore_errors=True)
+    temporary = folder / f".{checkpoint.name}.tmp"
     temporary.mkdir(parents=True)
     for name, content in files.items():
-        write_atomic(temporary / name, content)
-    digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-    write_atomic(temporary / MANIFEST, to_json(digests))
-    final = folder / f"epoch-{checkpoint.epoch:05d}"
-    shutil.rmtree(final, ignore_errors=True)
-    os.replace(temporary, final)
-    for old in saved(folder)[:-KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
+        write_synced(temporary / name, content)
+    sync_folder(temporary)
+    temporary.replace(final)
+    sync_folder(folder)
+    present = saved(folder)
+    newest = present.index(final) + 1
+    for useless in present[: max(newest - KEPT, 0)] + present[newest:]:
+        shutil.rmtree(useless, ignore_errors=True)
 
 
 def saved(folder: Path) -> list[Path]:
@@ -86,19 +103,40 @@ def load_newest(folder: Path) -> tuple[Checkpoint | None, list[str]]:
     for path in reversed(saved(folder)):
         try:
             return _load(path), warnings
-        except (OSError, ValueError, KeyError, RecursionError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, SafetensorError) as error:
             warnings.append(f"checkpoint {path.name} is damaged ({error}); the one before it is used")
     return None, warnings
 
 
-def _load(path: Path) -> Checkpoint:
-    digests = json.loads((path / MANIFEST).read_bytes())
+def _intact(path: Path) -> bool:
+    try:
+        _checked(path)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return False
+    return True
+
+
+def _checked(path: Path) -> dict[str, bytes]:
+    """The files of a checkpoint, each as its digest says; the manifest must be written as we write it."""
+    manifest = (path / MANIFEST).read_bytes()
+    digests = json.loads(manifest)
+    if set(digests) != {TENSORS, VALUES} or to_json(digests) != manifest:
+        raise ValueError(f"{MANIFEST} is not as it was written")
     content = {name: (path / name).read_bytes() for name in (TENSORS, VALUES)}
     for name, data in content.items():
         if hashlib.sha256(data).hexdigest() != digests[name]:
             raise ValueError(f"{name} does not match its digest")
+    return content
+
+
+def _load(path: Path) -> Checkpoint:
+    content = _checked(path)
     described = json.loads(content[VALUES])
-    return Checkpoint(described["epoch"], unflatten(load_tensors(content[TENSORS]), described["values"]))
+    state = unflatten(load_tensors(content[TENSORS]), described["values"])
+    found = Checkpoint(state["position"]["epoch"], state["position"]["step"], state)
+    if found.name != path.name:
+        raise ValueError(f"it is of {found.name}")
+    return found
 
 
 def optimiser_state(optimiser: torch.optim.Optimizer) -> dict[str, Any]:

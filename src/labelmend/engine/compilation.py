@@ -57,14 +57,13 @@ def compiled(network: nn.Module) -> Callable[[Tensor], Tensor]:
     return torch.compile(network, backend=BACKEND, dynamic=False)
 
 
-def compiled_forward(network: nn.Module, inputs: Tensor) -> Callable[[Tensor], Tensor]:
-    """A compiled forward pass for batches like this one, or an error that says what to do."""
-    forward = compiled(network)
+def compiled_forward(network: nn.Module, trained: nn.Module, inputs: Tensor) -> Callable[[Tensor], Tensor]:
+    """A compiled pass of the trained network for batches like this one, or an error that says what to do."""
     try:
         compiled(copy.deepcopy(network).train())(inputs)
     except Exception as error:  # a compiler may fail in any way that it likes
         raise InputError(f"torch.compile failed ({_first_line(error)}); go without it: --compile off") from None
-    return forward
+    return compiled(trained)
 
 
 def seconds_a_step(network: Callable[[Tensor], Tensor], inputs: Tensor) -> float:

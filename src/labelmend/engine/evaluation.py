@@ -1,19 +1,24 @@
 """What training is measured by. With noise injection, the only place that reads the truth."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from ..core import Feed, Learner
+from .processes import Processes
 
 
-def accuracy(learners: list[Learner], feed: Feed) -> float:
-    """Share of samples whose label the learners' mean prediction gets right."""
-    right = None
+def accuracy(learners: list[Learner], feed: Feed, processes: Processes, *, heed: Callable[[], None]) -> float:
+    """Share of samples whose label the learners' mean prediction gets right; `heed` is called between batches."""
+    right = torch.zeros((), dtype=torch.long, device=next(learners[0].network.parameters()).device)
+    for learner in learners:
+        processes.share_buffers(learner.network)
     for batch in feed.sweep():
         guess = ensemble(learners, batch.inputs).argmax(dim=1)
-        hits = (guess == batch.labels).sum()
-        right = hits if right is None else right + hits
-    return 0.0 if right is None else int(right) / len(feed)
+        right += (guess == batch.labels).sum()
+        heed()
+    return int(processes.total(right)) / len(feed)
 
 
 def ensemble(learners: list[Learner], inputs: Tensor) -> Tensor:

@@ -17,12 +17,22 @@ LOSSES_KEPT = 20_000
 def write_atomic(path: Path, content: bytes) -> None:
     """Replace a file by new content so that a reader, or a crash, sees the old one or the new one."""
     temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as file:
+    write_synced(temporary, content)
+    temporary.replace(path)
+    sync_folder(path.parent)
+
+
+def write_synced(path: Path, content: bytes) -> None:
+    """Write a file and wait until it is on the disk."""
+    with path.open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    temporary.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
+
+
+def sync_folder(path: Path) -> None:
+    """Wait until the names in a folder are on the disk."""
+    folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
@@ -35,10 +45,14 @@ def to_json(value: Any) -> bytes:
 
 
 class RunDirectory:
-    """Where one run keeps its files; names are a contract with users."""
+    """Where one run keeps its files; names are a contract with users.
 
-    def __init__(self, path: Path) -> None:
+    Of several processes that train together only one `writes`; for the others, what would be written is passed over.
+    """
+
+    def __init__(self, path: Path, *, writes: bool = True) -> None:
         self.path = path
+        self.writes = writes
         self.run_json = path / "run.json"
         self.preflight = path / "preflight.json"
         self.epochs_jsonl = path / "epochs.jsonl"
@@ -66,7 +80,12 @@ class RunDirectory:
         """Make the folder and say what is being run in it."""
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         self.evidence.mkdir(exist_ok=True)
-        write_atomic(self.run_json, to_json(dict(description)))
+        self.write(self.run_json, to_json(dict(description)))
+
+    def write(self, path: Path, content: bytes) -> None:
+        """Replace one of the files."""
+        if self.writes:
+            write_atomic(path, content)
 
     def read(self) -> dict[str, Any]:
         """What run.json holds."""
@@ -80,7 +99,7 @@ class RunDirectory:
 
     def update(self, **changes: Any) -> None:
         """Change entries of run.json."""
-        write_atomic(self.run_json, to_json(self.read() | changes))
+        self.write(self.run_json, to_json(self.read() | changes))
 
     def epochs(self) -> list[dict[str, Any]]:
         """The recorded epochs, in order."""
@@ -92,16 +111,19 @@ class RunDirectory:
         """Add one epoch's record; one that is there already, from before an interruption, is replaced."""
         kept = [line for line in self.epochs() if line["epoch"] < record["epoch"]]
         lines = (json.dumps(line, allow_nan=False) for line in [*kept, dict(record)])
-        write_atomic(self.epochs_jsonl, "".join(f"{line}\n" for line in lines).encode())
+        self.write(self.epochs_jsonl, "".join(f"{line}\n" for line in lines).encode())
 
     def append_losses(self, losses: Tensor, *, after: int) -> None:
         """Add the losses of a tracking pass, as float16, of every sample or of 20,000 at equal distances.
 
         `after` is the number of passes before it; what an interrupted run wrote of this or later ones is cut off first.
         """
+        if not self.writes:
+            return
         samples = len(losses)
         kept = min(samples, LOSSES_KEPT)
-        row = losses[torch.arange(kept, device=losses.device) * samples // kept].half().cpu().numpy()
+        chosen = losses[torch.arange(kept, device=losses.device) * samples // kept]
+        row = chosen.clamp_max(torch.finfo(torch.half).max).half().cpu().numpy()
         with self.losses.open("r+b" if self.losses.exists() else "wb") as file:
             file.seek(after * row.nbytes)
             file.truncate()

@@ -1,5 +1,6 @@
 """The training loop: learn, track, judge, evaluate, record, save; once for every method."""
 
+import copy
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -9,19 +10,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..core import Feed, Learner, Ledger, Method, Task, generator
+from ..core import Draws, Feed, Learner, Ledger, Method, Task, generator
 from . import checkpoint
 from .checkpoint import Checkpoint
 from .evaluation import accuracy, detection_auc
+from .faults import InterruptedRunError, NotFiniteError, check_losses, check_weights
+from .processes import Processes
 from .run_dir import RunDirectory
 
 UNRIPE = 0.2
 """Share of a run whose passes do not count in the ledger's running means: the network has not learned enough yet."""
-
-
 Predicted = tuple[Tensor, Tensor, Tensor]
 """Index, labels and logits of some samples."""
 AT_ONCE = 4096
+SAVE = 1
+"""A request to save; SIGHUP has this number and is not heeded, and every signal that is comes before it."""
 
 
 def in_bulk(batches: Iterable[Predicted]) -> Iterator[Predicted]:
@@ -44,8 +47,8 @@ def _joined(batches: list[Predicted]) -> Predicted:
 class Observer:
     """Somebody who watches a run, such as a progress bar; this one sees and does nothing."""
 
-    def stage(self, epoch: int, name: str, steps: int) -> None:
-        """A stage of an epoch begins and will take this many steps."""
+    def stage(self, epoch: int, name: str, steps: int, done: int = 0) -> None:
+        """A stage of an epoch begins and will take this many steps, of which some may be done already."""
 
     def advance(self) -> None:
         """One step done."""
@@ -54,16 +57,13 @@ class Observer:
         """An epoch is finished, and this is what was recorded."""
 
 
-class InterruptedRunError(Exception):
-    """The run was asked to stop; what was saved can be resumed."""
+@dataclass
+class Position:
+    """How far a run has come: epochs finished, and of the next one the steps done and the sum of their losses."""
 
-    def __init__(self, signal: int) -> None:
-        super().__init__(signal)
-        self.signal = signal
-
-
-class NotFiniteError(Exception):
-    """Training produced a number that is not one."""
+    epoch: int
+    step: int
+    loss: Tensor
 
 
 @dataclass
@@ -71,7 +71,7 @@ class Trainer:
     """One method, its learners and the data, from wherever the run stands to its last epoch.
 
     `wrong` says for each sample whether its label is really wrong, where that is known: it is used to report
-    AUC, never to train.
+    AUC, never to train. `save_every` are seconds between two checkpoints inside an epoch; there is always one after it.
     """
 
     method: Method
@@ -84,6 +84,9 @@ class Trainer:
     wrong: Tensor | None = None
     observer: Observer = field(default_factory=Observer)
     stop_signal: Callable[[], int | None] = lambda: None
+    processes: Processes = field(default_factory=Processes)
+    save_every: float = math.inf
+    name: Callable[[int], str] = str
 
     def __post_init__(self) -> None:
         device = self.task.labels.device
@@ -93,48 +96,58 @@ class Trainer:
                 ledger.keep_beliefs(self.task.classes)
         self.method.begin(self.task, self.ledgers)
         self.method.to(device)
-        self.finished = 0
+        self.position = self._after(0)
+        self.saved_at = time.monotonic()
 
     def resume(self) -> list[str]:
         """Take up the newest usable checkpoint; gives a warning for each damaged one."""
         found, warnings = checkpoint.load_newest(self.run.checkpoints)
         if found is not None:
-            self._restore(found)
+            self._restore(found.state)
         return warnings
 
     def train(self) -> None:
-        """Run all epochs that are left."""
-        for epoch in range(self.finished + 1, self.task.epochs + 1):
+        """Run all epochs that are left; one that is interrupted saves where it stands."""
+        for epoch in range(self.position.epoch + 1, self.task.epochs + 1):
             started = time.perf_counter()
-            train_loss = self.learn(epoch)
-            if self.tracks(epoch):
-                self.track(epoch)
-            record = self._record(epoch, train_loss)
+            try:
+                train_loss = self.learn(epoch)
+            except InterruptedRunError:
+                self.save()
+                raise
+            before = copy.deepcopy(self._tracked())
+            try:
+                if self.tracks(epoch):
+                    self.track(epoch)
+                record = self._record(epoch, train_loss)
+            except InterruptedRunError:
+                self._restore_tracked(before)
+                self.save()
+                raise
             record["seconds"] = round(time.perf_counter() - started, 3)
-            self.finished = epoch
             self.run.append_epoch(record)
-            checkpoint.save(self.run.checkpoints, Checkpoint(epoch, self._state()))
+            self.position = self._after(epoch)
+            self.save()
             self.observer.epoch(record)
 
     def learn(self, epoch: int) -> float:
-        """One epoch of optimisation steps; gives the mean training loss."""
-        rng = generator(self.seed, "epoch", epoch)
-        total, samples = None, 0
+        """One epoch of optimisation steps, from wherever it stands; gives the mean training loss."""
+        draws, at = Draws(self.seed, epoch, self.processes.rank), self.position
         for learner in self.learners:
             learner.network.train()
             learner.set_rate(self.method.rate(epoch))
-        self.observer.stage(epoch, self.method.phase(epoch), self.feed.steps)
-        for batch in self.method.batches(self.feed, epoch, rng):
-            loss = self.method.step(self.learners, batch, epoch, rng) * len(batch)
-            total, samples = loss if total is None else total + loss, samples + len(batch)
-            self._heed_signal()
+        self.observer.stage(epoch, self.method.phase(epoch), self.feed.steps, at.step)
+        for batch in self.method.batches(self.feed, draws, start=at.step):
+            loss = self.method.step(self.learners, batch, epoch, draws.step(at.step)) * len(batch)
+            at.loss, at.step = at.loss + loss, at.step + 1
+            if self._heed_signal() == SAVE:
+                self.save()
             self.observer.advance()
-        mean = math.nan if total is None else float(total) / samples
+        mean = float(self.processes.total(at.loss)) / len(self.feed)
         if not math.isfinite(mean):
-            raise NotFiniteError(
-                f"the training loss of epoch {epoch} is not a finite number; lower the learning rate, "
-                "for example with --set learning_rate=0.01"
-            )
+            raise NotFiniteError(f"the training loss of epoch {epoch} is not a finite number")
+        for learner in self.learners:
+            check_weights(learner.network, epoch)
         return mean
 
     def tracks(self, epoch: int) -> bool:
@@ -151,16 +164,29 @@ class Trainer:
                 ledger.restart()
             ledger.open_pass()
             rng = generator(self.seed, "tracking", epoch) if self.method.track_augmented else None
+            self.processes.share_buffers(learner.network)
+            mine = torch.zeros(len(self.task), dtype=torch.bool, device=ledger.losses.device)
             with learner.evaluating():
                 for index, labels, logits in in_bulk(self._predictions(learner, rng)):
                     ledger.write(index, labels, logits)
+                    mine[index] = True
+            for values in ledger.recorded().values():
+                self.processes.combine(values, mine)
+            check_losses(ledger.losses, epoch, self.name)
         self.run.append_losses(self.ledgers[0].losses, after=sum(self.tracks(e) for e in range(1, epoch)))
         self.method.epoch_end(self.ledgers, epoch)
+
+    def save(self) -> None:
+        """Write a checkpoint of where the run stands."""
+        state = Checkpoint(self.position.epoch, self.position.step, self._state())
+        if self.processes.main:
+            checkpoint.save(self.run.checkpoints, state)
+        self.saved_at = time.monotonic()
 
     def _predictions(self, learner: Learner, rng: torch.Generator | None) -> Iterator[Predicted]:
         for batch in self.feed.sweep(rng):
             yield batch.index, batch.labels, learner(batch.inputs).float()
-            self._heed_signal()
+            self._heed_alone()
 
     def _record(self, epoch: int, train_loss: float) -> dict[str, Any]:
         tracked = self.tracks(epoch)
@@ -168,27 +194,43 @@ class Trainer:
         auc = None
         if estimate is not None and self.wrong is not None:
             auc = detection_auc(estimate.probability, self.wrong)
+        tested = (
+            None if self.test is None else accuracy(self.learners, self.test, self.processes, heed=self._heed_alone)
+        )
+        self._heed_signal()
         return {
             "epoch": epoch,
             "phase": self.method.phase(epoch),
             "tracked": tracked,
             "lr": self.learners[0].optimiser.param_groups[0]["lr"],
             "train_loss": train_loss,
-            "test_accuracy": None if self.test is None else accuracy(self.learners, self.test),
+            "test_accuracy": tested,
             "noise_rate": None if estimate is None else estimate.rate,
             "auc": auc,
             "mixture": estimate.parameters if estimate is not None and estimate.parameters else None,
             "degenerate": None if estimate is None else estimate.verdict,
         }
 
-    def _heed_signal(self) -> None:
-        signal = self.stop_signal()
-        if signal is not None:
-            raise InterruptedRunError(signal)
+    def _after(self, epoch: int) -> Position:
+        return Position(epoch, 0, torch.zeros((), device=self.task.labels.device))
+
+    def _heed_signal(self) -> int:
+        """Stop where a run can be taken up again, or tell that it is time to save; all processes do the same."""
+        due = self.processes.main and time.monotonic() - self.saved_at >= self.save_every
+        request = self.processes.agree(self.stop_signal() or (SAVE if due else 0))
+        if request not in (0, SAVE):
+            raise InterruptedRunError(request)
+        return request
+
+    def _heed_alone(self) -> None:
+        """Stop here too, unless others would wait: their sweeps need not have as many batches."""
+        if self.processes.count == 1:
+            self._heed_signal()
 
     def _state(self) -> dict[str, Any]:
+        at = self.position
         return {
-            "method": self.method.state_dict(),
+            "position": {"epoch": at.epoch, "step": at.step, "loss": self.processes.gather(at.loss)},
             "learners": {
                 str(i): {
                     "network": learner.network.state_dict(),
@@ -196,18 +238,30 @@ class Trainer:
                 }
                 for i, learner in enumerate(self.learners)
             },
-            "ledgers": {str(i): ledger.recorded() | {"passes": ledger.passes} for i, ledger in enumerate(self.ledgers)},
+            **self._tracked(),
         }
 
-    def _restore(self, found: Checkpoint) -> None:
-        self.method.load_state_dict(found.state["method"])
+    def _tracked(self) -> dict[str, Any]:
+        """What a tracking pass changes."""
+        ledgers = {str(i): ledger.recorded() | {"passes": ledger.passes} for i, ledger in enumerate(self.ledgers)}
+        return {"method": self.method.state_dict(), "ledgers": ledgers}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        at = state["position"]
+        own = (
+            at["loss"][self.processes.rank]
+            if len(at["loss"]) == self.processes.count
+            else at["loss"].sum() / self.processes.count
+        )
+        self.position = Position(at["epoch"], at["step"], own.to(self.task.labels.device))
         for i, learner in enumerate(self.learners):
-            state = found.state["learners"][str(i)]
-            learner.network.load_state_dict(state["network"])
-            checkpoint.restore_optimiser(learner.optimiser, state.get("optimiser", {}))
+            learner.network.load_state_dict(state["learners"][str(i)]["network"])
+            checkpoint.restore_optimiser(learner.optimiser, state["learners"][str(i)].get("optimiser", {}))
+        self._restore_tracked(state)
+
+    def _restore_tracked(self, state: dict[str, Any]) -> None:
+        self.method.load_state_dict(state["method"])
         for i, ledger in enumerate(self.ledgers):
-            state = found.state["ledgers"][str(i)]
             for name, values in ledger.recorded().items():
-                values.copy_(state[name])
-            ledger.passes = state["passes"]
-        self.finished = found.epoch
+                values.copy_(state["ledgers"][str(i)][name])
+            ledger.passes = state["ledgers"][str(i)]["passes"]

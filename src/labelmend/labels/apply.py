@@ -1,6 +1,5 @@
 """A run's verdicts applied: the data set in the form it came in, with its labels corrected."""
 
-import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -9,14 +8,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ..data.dataset import Dataset
 from ..data.listing import Listing
 from ..data.named import NAMED
+from ..data.noise import read_json
 from ..data.sources import SourceOptions, label_names, list_source, open_source
 from ..data.stream import StreamedImages
-from ..data.tables import Columns
+from ..data.tables import Columns, read_parquet
 from ..engine.run_dir import RunDirectory, to_json, write_atomic
 from ..errors import InputError
 from .place import RECORD, VERSION, Place, is_inside, put, sha256, visible_files
@@ -220,14 +219,15 @@ def _described(run: RunDirectory) -> tuple[dict[str, Any], str]:
         fingerprint = described["data"]["fingerprint"]
     except (KeyError, TypeError):
         raise InputError(f"{run.run_json} is damaged: it does not say what was trained on") from None
-    if not all(isinstance(config[key], str | None) for key in texts) or not isinstance(config["source"], str):
+    kinds = dict.fromkeys(texts, str | None) | {"source": str, "size": int | None, "memory": int | float}
+    if not all(isinstance(config[key], kind) for key, kind in kinds.items()):
         raise InputError(f"{run.run_json} is damaged: its config has values of the wrong kind")
     return config, str(fingerprint)
 
 
 def _verdicts(run: RunDirectory) -> list[tuple[Any, ...]]:
     try:
-        table = pq.read_table(run.labels_parquet)
+        table = read_parquet(run.labels_parquet)
         verdicts = list(zip(*(table[name].to_pylist() for name in COLUMNS), strict=True))
     except (OSError, KeyError, pa.ArrowException) as error:
         raise InputError(f"{run.labels_parquet} cannot be read: {str(error).splitlines()[0]}") from None
@@ -282,9 +282,9 @@ def _rows_of(
 def _passed_over(run: RunDirectory) -> set[str]:
     """Samples that the run skipped, so that of several with one id the right one is found."""
     try:
-        problems = json.loads(run.preflight.read_bytes())["problems"]
+        problems = read_json(str(run.preflight))["problems"]
         return {problem["place"] for problem in problems if not problem["what"].startswith("id ")}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return set()
 
 

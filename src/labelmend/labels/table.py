@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from ..data.tables import read_parquet as read_parquet
 from ..errors import InputError, choose
 
 VERDICTS = ("keep", "relabel", "look")
@@ -97,10 +98,10 @@ def read_labels(
         choose("verdict", verdict, {name: name for name in VERDICTS})
     if not path.is_file():
         raise InputError(f"there is no {path}; finish the run with labelmend train ... --resume first")
-    table = pq.read_table(path)
+    table = read_parquet(path)
     table = table.filter(pc.is_in(table["verdict"], pa.array(list(verdicts))))
     table = table.sort_by("rank")
-    table = table if top is None else table.slice(0, top)
+    table = table if top is None else table.slice(0, min(top, table.num_rows))
     return cleanlab_columns(table) if cleanlab else table
 
 
@@ -128,7 +129,7 @@ def csv_bytes(table: pa.Table) -> bytes:
     writer.writerow(table.column_names)
     columns = [_cells(table[name].to_pylist()) for name in table.column_names]
     writer.writerows(zip(*columns, strict=True))
-    return text.getvalue().encode()
+    return text.getvalue().encode(errors="surrogateescape")
 
 
 def _cells(values: list[object]) -> list[str]:
@@ -150,4 +151,4 @@ def predictions_csv(ids: Sequence[str], class_names: Sequence[str], probabilitie
     writer.writerow(["id", "predicted", "probability"])
     for i, (id, cls) in enumerate(zip(ids, best.tolist(), strict=True)):
         writer.writerow([_cell(id), _cell(class_names[cls]), _cell(float(probabilities[i, cls]))])
-    return text.getvalue().encode()
+    return text.getvalue().encode(errors="surrogateescape")

@@ -1,13 +1,15 @@
 """Networks by name."""
 
 import math
+import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from torch import nn
+from torch import Tensor, nn
 
 from ..errors import InputError, choose
 from .preact_resnet import NormAt, PreActResNet
@@ -15,6 +17,7 @@ from .resnet import ResNet
 from .small import MLP, ConvNet
 
 TIMM = "timm:"
+LARGEST_HEADER = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ def start_from(network: nn.Module, source: str) -> list[str]:
         weights = _timm(source, torch.Generator(), pretrained=True).state_dict()
     else:
         try:
-            weights = load_file(source)
+            weights = read_weights(source)
         except (OSError, SafetensorError) as error:
             raise InputError(f"--init {source} cannot be read as safetensors: {error}") from None
     own = network.state_dict()
@@ -87,7 +90,24 @@ def start_from(network: nn.Module, source: str) -> list[str]:
     return [name for name in own if name not in fitting]
 
 
+def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
+    """Tensors of a safetensors file; OSError or SafetensorError if it is none.
+
+    The library takes headers of 100 MB, which can name so many tensors that they fill the memory.
+    """
+    if not os.path.isfile(path):
+        raise OSError("there is no such file")
+    with open(path, "rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+    if size > LARGEST_HEADER:
+        raise SafetensorError(f"a header of {size:,} bytes; at most {LARGEST_HEADER:,} are taken")
+    weights: dict[str, Tensor] = load_file(path)
+    return weights
+
+
 def _timm(name: str, rng: torch.Generator, **options: object) -> nn.Module:
+    if not re.fullmatch(r"[\w.-]+", name.removeprefix(TIMM)):
+        raise InputError(f"{name!r:.100} is no name of a timm model; hubs and folders are not read")
     try:
         import timm
     except (ImportError, RuntimeError) as error:  # a torchvision that does not fit torch raises RuntimeError
@@ -101,4 +121,4 @@ def _timm(name: str, rng: torch.Generator, **options: object) -> nn.Module:
         raise InputError(f"timm cannot build {name.removeprefix(TIMM)!r}: {str(error).splitlines()[0]}") from None
 
 
-__all__ = ["MLP", "NETS", "ConvNet", "Net", "PreActResNet", "build_net", "start_from"]
+__all__ = ["MLP", "NETS", "ConvNet", "Net", "PreActResNet", "build_net", "read_weights", "start_from"]

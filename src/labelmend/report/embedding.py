@@ -18,6 +18,7 @@ PALETTE = re.findall(
     "#2f6aa8#c4a06a#8cc06a#a83e5c#c4a4e4#6e5a48#e8a8a0#6f7f28#66c8a4",
 )
 OTHER = "#9aa0a6"
+LARGEST_FEATURES = 16 << 20
 
 
 def embedding(findings: Findings, kind: str) -> dict[str, Any] | None:
@@ -26,6 +27,8 @@ def embedding(findings: Findings, kind: str) -> dict[str, Any] | None:
         raise InputError(f"--embedding must be one of {', '.join(EMBEDDINGS)}, not {kind!r}")
     if not findings.run.features.is_file():
         return None
+    if findings.run.features.stat().st_size > LARGEST_FEATURES:
+        raise InputError(f"{findings.run.features} is damaged: labelmend writes at most {LARGEST_FEATURES >> 20} MiB")
     from safetensors import safe_open
 
     with safe_open(findings.run.features, framework="numpy") as file:

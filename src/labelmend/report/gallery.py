@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from ..labels.table import read_parquet
 from .read import Findings
 
 MOST_COLUMNS = 12
 PICTURE_BYTES = 12_000
 SMALL = 64
+LARGEST_SIDE = 1024
 KINDS = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg"}
 
 
@@ -57,7 +58,7 @@ def gallery(findings: Findings, limit: int) -> Gallery:
 
 
 def _evidence(findings: Findings) -> pa.Table | None:
-    return pq.read_table(findings.run.suspects) if findings.run.suspects.is_file() else None
+    return read_parquet(findings.run.suspects) if findings.run.suspects.is_file() else None
 
 
 def _matching(evidence: pa.Table, suspects: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -74,12 +75,14 @@ def _picture(content: bytes | None) -> tuple[str | None, bool]:
     if content is None or kind is None:
         return None, False
     try:
-        with Image.open(io.BytesIO(content)) as image:
+        with Image.open(io.BytesIO(content), formats=("PNG", "JPEG")) as image:
+            if max(image.size) > LARGEST_SIDE:  # ours are small, and a bomb would hit the reader's browser
+                return None, False
             small = max(image.size) < SMALL
             if len(content) > PICTURE_BYTES:
                 buffer = io.BytesIO()
                 image.convert("RGB").save(buffer, "JPEG", quality=80)
                 content, kind = buffer.getvalue(), "jpeg"
-    except (OSError, ValueError):
+    except Exception:  # decoders raise whatever they like on a damaged file
         return None, False
     return f"data:image/{kind};base64,{base64.b64encode(content).decode()}", small

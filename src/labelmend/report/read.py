@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ..engine.run_dir import LOSSES_KEPT, RunDirectory
 from ..errors import InputError
+from ..labels.table import read_parquet
+
+LARGEST_NOISE = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -63,14 +65,17 @@ class Findings:
     @cached_property
     def noise(self) -> dict[str, Any]:
         """The estimate of the noise."""
-        return dict(json.loads(self.run.noise_json.read_bytes()))
+        path = self.run.noise_json
+        if not path.is_file() or path.stat().st_size > LARGEST_NOISE:
+            raise InputError(f"{path} is missing or damaged; only what labelmend wrote can be reported")
+        return dict(json.loads(path.read_bytes()))
 
     def losses_by_epoch(self) -> tuple[NDArray[np.float16], NDArray[np.int64]] | None:
         """Recorded losses, [tracking passes, M], and the sample of each column; None if the run kept none."""
         if not self.run.losses.is_file() or not self.epochs:
             return None
-        flat = np.fromfile(self.run.losses, dtype="<f2")
         columns = min(len(self.table), LOSSES_KEPT)
+        flat = np.fromfile(self.run.losses, dtype="<f2", count=columns * len(self.epochs))
         rows = len(flat) // columns
         return flat[: rows * columns].reshape(rows, columns), np.arange(columns) * len(self.table) // columns
 
@@ -80,4 +85,4 @@ def read_findings(run: RunDirectory) -> Findings:
     described = run.read()
     if described.get("status") != "finished":
         raise InputError(f"{run.path} is {described.get('status')}; finish it with labelmend train ... --resume first")
-    return Findings(run, described, run.epochs(), pq.read_table(run.labels_parquet))
+    return Findings(run, described, run.epochs(), read_parquet(run.labels_parquet))

@@ -1,0 +1,40 @@
+"""SIGINT and SIGTERM: heeded where a run can be saved while it trains, and at once before and after."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .faults import InterruptedRunError
+
+HEEDED = (signal.SIGINT, signal.SIGTERM)
+
+
+class Signals:
+    """The first signal stops the run, the second the process; calling this tells the first one."""
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self.deferred = False
+        for number in HEEDED:
+            signal.signal(number, self._note)
+
+    def __call__(self) -> int | None:
+        return self.received
+
+    @contextmanager
+    def heeded(self) -> Iterator[None]:
+        """While somebody asks for signals, one only makes a note."""
+        self.deferred = True
+        try:
+            yield
+        finally:
+            self.deferred = False
+
+    def _note(self, number: int, frame: Any) -> None:
+        if self.received is not None:
+            os._exit(128 + number)
+        self.received = number
+        if not self.deferred:
+            raise InterruptedRunError(number)

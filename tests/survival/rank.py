@@ -1,0 +1,38 @@
+"""One of several processes that train together; writes what it saw to rank<N>.json in FOLDER.
+
+torchrun --nproc-per-node 2 rank.py FOLDER WORDS...
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import torch
+
+from labelmend.cli import main
+from labelmend.core import Ledger
+from labelmend.engine.trainer import Trainer
+
+folder, *words = sys.argv[1:]
+written = []
+write, track = Ledger.write, Trainer.track
+
+
+def counted(self, index, labels, logits):
+    written[-1] += torch.bincount(index, minlength=len(self.losses))
+    write(self, index, labels, logits)
+
+
+def tracked(self, epoch):
+    written.append(torch.zeros(len(self.task), dtype=torch.long))
+    track(self, epoch)
+    state = {name: values.double().sum().item() for name, values in self.ledgers[0].recorded().items()}
+    fitted = self.method.suspicion.model.get_extra_state()
+    seen = {"written": [counts.tolist() for counts in written], "ledger": state, "mixture": fitted}
+    (Path(folder) / f"rank{os.environ['RANK']}.json").write_text(json.dumps(seen))
+
+
+Ledger.write, Trainer.track = counted, tracked
+sys.argv = ["labelmend", *words]
+main()
