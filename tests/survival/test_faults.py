@@ -263,6 +263,7 @@ def test_a_full_disk_ends_a_run_in_a_sentence_and_it_goes_on_where_there_is_spac
     assert copy.digest() == whole.digest()
 
 
+@slow
 def test_a_disk_that_becomes_read_only_ends_a_run_in_a_sentence_and_it_goes_on_later(run, config, in_namespace):
     cut, locked = run("cut", *SMALL, "--epochs", 40), run("locked").folder
     cut.folder.mkdir()

@@ -117,7 +117,7 @@ def curves(epochs: Epochs, *, size: tuple[float, float] = HALF) -> str:
 def loss_bands(losses: NDArray[np.float16], flagged: NDArray[np.bool_], epochs: Epochs) -> str:
     """Median and quartiles of the loss of kept and of flagged samples over the epochs (Fig. 1)."""
     figure, axis = _figure(HALF)
-    tracked = np.array([e["epoch"] for e in epochs if e["tracked"]][: len(losses)])
+    tracked = np.array([e["epoch"] for e in epochs if e.get("tracked", True)][: len(losses)])
     chosen = np.unique(np.linspace(0, len(tracked) - 1, min(len(tracked), MOST_EPOCHS)).astype(int))
     finite = np.nan_to_num(losses[chosen].astype(np.float32), posinf=65504.0)
     for group, name, colour in ((~flagged, "kept", CLEAN), (flagged, "flagged", NOISY)):
