@@ -91,6 +91,8 @@ def prepare(
     if config.epochs is not None and config.epochs < 1:
         raise InputError(f"--epochs must be at least 1, not {config.epochs}")
     choose("value of --compile", config.compile, dict.fromkeys(("auto", "on", "off")))
+    if not config.save_every >= 0:
+        raise InputError(f"--save-every takes minutes, at least 0, not {config.save_every}")
     accelerator = _accelerator(config, optimisation)
     run = RunDirectory(Path(config.out), writes=accelerator.is_main_process)
     if run.writes:
@@ -168,7 +170,7 @@ def _check_place(run: RunDirectory, config: TrainConfig) -> None:
             raise InputError(f"{run.path} holds a {state} run; go on with --resume or choose another --out")
     elif config.resume:
         raise InputError(f"there is no run to resume in {run.path}")
-    elif run.path.is_dir() and any(run.path.iterdir()):
+    elif run.path.is_dir() and any(path.name != ".lock" for path in run.path.iterdir()):
         raise InputError(f"{run.path} is not empty and holds no run; choose another --out")
 
 

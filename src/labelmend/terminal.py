@@ -58,6 +58,10 @@ class ProgressObserver(Observer):
             parts.append(f"noise {self.noise:.0%}")
         self.progress.update(self.task, completed=self.steps * record["epoch"], state=", ".join(parts))
 
+    def warn(self, warning: str) -> None:
+        """Say it above the bar."""
+        self.progress.console.print(f"warning: {warning}", style="yellow", highlight=False, markup=False)
+
 
 def progress_bar(console: Console) -> Progress:
     """The bar that all long commands use."""
@@ -83,9 +87,7 @@ def run_with_progress(config: TrainConfig, console: Console, *, signals: Signals
         show_choices(prepared, console)
     with progress_bar(console) as progress:
         observer = ProgressObserver(progress, config.method, prepared.choices.epochs)
-        run, warnings = train(prepared, observer=observer, signals=signals)
-    for warning in warnings:
-        console.print(f"warning: {warning}", style="yellow", highlight=False, markup=False)
+        run, _ = train(prepared, observer=observer, signals=signals)
     return run
 
 

@@ -1,6 +1,8 @@
 """One robust training run, from a prepared run to a finished run directory."""
 
-from contextlib import nullcontext
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict
 
 import numpy as np
@@ -33,39 +35,56 @@ def train(
 ) -> tuple[RunDirectory, list[str]]:
     """Run all epochs that are left and write every file of the run directory; gives it with any warnings."""
     run = prepared.run
-    if run.writes:
-        _open(prepared)
-    prepared.accelerator.wait_for_everyone()
-    with owned(run.path) if run.writes else nullcontext():
+    with _owned(prepared) if run.writes else nullcontext():
+        prepared.accelerator.wait_for_everyone()
         try:
             return run, _run(prepared, observer, signals)
         except InterruptedRunError:
             run.update(status="interrupted")
             raise
-        except NotFiniteError as error:
-            run.update(status="failed", error=str(error))
-            raise
+        except (NotFiniteError, LostError) as error:
+            raise _failed(run, error) from error
         except OSError as error:
-            raise LostError(f"{error.strerror or error}: {error.filename or run.path}") from error
+            raise _failed(run, LostError(f"{error.strerror or error}: {error.filename or run.path}")) from error
         except RuntimeError as error:  # raised by a signal, wherever the run happens to be
             if "DataLoader worker" not in str(error):
                 raise
-            raise LostError(f"a process that decodes images ended ({str(error).splitlines()[0].strip()})") from error
+            ended = f"a process that decodes images ended ({str(error).splitlines()[0].strip()})"
+            raise _failed(run, LostError(ended)) from error
+
+
+def _failed(run: RunDirectory, error: Exception) -> Exception:
+    """The error, noted in run.json as far as anything can be written."""
+    with suppress(OSError):
+        run.update(status="failed", error=str(error))
+    return error
+
+
+@contextmanager
+def _owned(prepared: Prepared) -> Iterator[None]:
+    """Own the run directory and begin or go on in it; one that cannot be written to is left as it was."""
+    run, new = prepared.run, not prepared.run.path.exists()
+    with ExitStack() as stack:
+        try:
+            run.path.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(owned(run.path))
+            _open(prepared)
+        except OSError as error:
+            if new:
+                shutil.rmtree(run.path, ignore_errors=True)
+            reason = error.strerror or error
+            raise InputError(f"cannot write to {run.path}: {reason}; choose another --out") from None
+        yield
 
 
 def _open(prepared: Prepared) -> None:
-    """Begin or go on in the run directory, which must be writable."""
     run, description = prepared.run, prepared.description()
     if run.run_json.is_file():
         check_same(run.read(), description, allow_drift=prepared.config.allow_drift)
-    try:
-        if run.run_json.is_file():
-            run.update(status="running")
-        else:
-            run.create(description)
-        run.write(run.preflight, to_json(prepared.preflight.to_dict()))
-    except OSError as error:
-        raise InputError(f"cannot write to {run.path}: {error.strerror or error}; choose another --out") from None
+        run.update(status="running")
+    else:
+        run.create(description)
+    run.write(run.preflight, to_json(prepared.preflight.to_dict()))
 
 
 def _run(prepared: Prepared, observer: Observer | None, signals: Signals | None) -> list[str]:
@@ -74,6 +93,8 @@ def _run(prepared: Prepared, observer: Observer | None, signals: Signals | None)
     trainer = assemble(prepared, normalise, observer=observer, stop_signal=signals or (lambda: None))
     _compile(prepared, trainer)
     warnings = trainer.resume()
+    for warning in warnings:
+        trainer.observer.warn(warning)
     with nullcontext() if signals is None else signals.heeded():
         trainer.train()
     if prepared.run.writes:
@@ -91,10 +112,10 @@ def _compile(prepared: Prepared, trainer: Trainer) -> None:
     def example() -> Tensor:
         return next(iter(trainer.feed.shuffled(Draws(trainer.seed, 1)))).inputs
 
-    recorded = run.read().get("compile")
-    decision = Decision(**recorded) if recorded else decide(prepared.config.compile, network, example, steps=steps)
-    run.update(compile=asdict(decision))
-    if decision.compiled:
+    if run.writes and "compile" not in run.read():
+        run.update(compile=asdict(decide(prepared.config.compile, network, example, steps=steps)))
+    prepared.accelerator.wait_for_everyone()
+    if Decision(**run.read()["compile"]).compiled:
         inputs = example()
         for learner in trainer.learners:
             learner.compile_for(len(inputs), compiled_forward(learner.network, learner.trained, inputs))

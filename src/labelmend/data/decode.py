@@ -27,6 +27,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from ..errors import InputError
 from .listing import ImageRef, Listing
 from .preflight import Problem
 
@@ -133,8 +134,11 @@ def decode_all(listing: Listing, which: Iterable[int], shape: tuple[int, int, in
     mode = "RGB" if channels == 3 else "L"
 
     def place(row: int) -> None:
-        content = read_bytes(listing.images[chosen[row]], listing.root)
-        images[row] = decode_crop(content, mode=mode, side=(height, width)).reshape(images.shape[1:])
+        try:
+            content = read_bytes(listing.images[chosen[row]], listing.root)
+            images[row] = decode_crop(content, mode=mode, side=(height, width)).reshape(images.shape[1:])
+        except UnusableImageError as error:
+            raise InputError(f"{listing.places[chosen[row]]} changed while it was read: {error}") from None
 
     for _ in _in_threads(place, len(chosen)):
         pass

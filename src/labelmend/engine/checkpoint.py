@@ -104,7 +104,7 @@ def load_newest(folder: Path) -> tuple[Checkpoint | None, list[str]]:
         try:
             return _load(path), warnings
         except (OSError, ValueError, KeyError, TypeError, RecursionError, SafetensorError) as error:
-            warnings.append(f"checkpoint {path.name} is damaged ({error}); the one before it is used")
+            warnings.append(f"checkpoint {path.name} is damaged ({error}) and passed over")
     return None, warnings
 
 

@@ -105,7 +105,10 @@ class RunDirectory:
         """The recorded epochs, in order."""
         if not self.epochs_jsonl.is_file():
             return []
-        return [json.loads(line) for line in self.epochs_jsonl.read_text().splitlines() if line]
+        try:
+            return [json.loads(line) for line in self.epochs_jsonl.read_text().splitlines() if line]
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{self.epochs_jsonl} is damaged: {error}") from None
 
     def append_epoch(self, record: Mapping[str, Any]) -> None:
         """Add one epoch's record; one that is there already, from before an interruption, is replaced."""

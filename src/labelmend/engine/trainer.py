@@ -56,6 +56,9 @@ class Observer:
     def epoch(self, record: dict[str, Any]) -> None:
         """An epoch is finished, and this is what was recorded."""
 
+    def warn(self, warning: str) -> None:
+        """Something is not as it should be, and the run goes on."""
+
 
 @dataclass
 class Position:
