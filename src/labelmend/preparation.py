@@ -23,7 +23,7 @@ from .data.tables import Columns
 from .engine.run_dir import RunDirectory, to_json, write_atomic
 from .errors import InputError, choose
 from .methods import Entry, find
-from .nets import build_net
+from .nets import build_net, start_from
 from .settings import check_keys, parse
 
 VERSIONED = ("labelmend", "torch", "accelerate", "numpy", "scikit-learn", "safetensors", "pyarrow")
@@ -106,7 +106,9 @@ def prepare(
     data, noise = _spoil(data, config, spec)
     choices = choose_for(data, config, optimisation, on_gpu=accelerator.device.type != "cpu")
     torch.set_num_threads(choices.threads)
-    build_net(choices.net, data.shape, len(data.class_names), rng=generator(0, "check"))
+    trial = build_net(choices.net, data.shape, len(data.class_names), rng=generator(0, "check"))
+    if config.init is not None:
+        start_from(trial, config.init)
     return Prepared(config, entry, options, optimisation, data, preflight, choices, accelerator, run, noise)
 
 
@@ -176,6 +178,8 @@ def _check_place(run: RunDirectory, config: TrainConfig) -> None:
 
 def check_same(before: dict[str, Any], now: dict[str, Any], *, allow_drift: bool) -> None:
     """Refuse to go on with other settings; and, unless drift is allowed, where the same bytes could not come out."""
+    if not all(isinstance(before.get(key), dict) for key in ("config", "chosen", "machine", "versions")):
+        raise InputError("run.json is damaged: it does not say what was run")
     for key in ("method", "seed", "noise", "labels"):
         if before["config"].get(key) != now["config"][key]:
             raise InputError(

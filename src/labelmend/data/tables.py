@@ -23,7 +23,7 @@ ID_NAMES = ("id", "ids")
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LONGEST_HEADER = 4 << 20
 LARGEST_FOOTER = 16 << 20
-MOST_COLUMNS = 16_384
+MOST_COLUMNS = 32_768
 SUFFIXES = (*DELIMITERS, ".parquet")
 
 
