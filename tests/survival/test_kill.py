@@ -13,6 +13,7 @@ from labelmend.engine.checkpoint import Checkpoint, load_newest, save
 
 SHORT = ("--epochs", 3, "--limit", 150, "--set", "details=paper")
 LONG = ("--epochs", 30)
+SOME = ("--epochs", 10)
 
 
 def test_killed_in_a_step_a_save_and_a_fit_it_ends_the_same(run):
@@ -102,12 +103,12 @@ def test_kills_inside_saves_leave_a_loadable_checkpoint(kills, tmp_path):
 @pytest.mark.slow
 def test_thirty_terminations_save_and_resume_exactly(run):
     """SIGTERM at 30 moments across all stages: exit 143 within 10 s, and the same bytes in the end."""
-    rng, whole = random.Random(1), run("whole", *LONG)
+    rng, whole = random.Random(1), run("whole", *SOME)
     started = time.monotonic()
     assert whole.finish() == (0, "")
     seconds, expected, slowest, same = time.monotonic() - started, whole.digest(), 0.0, 0
     for number in range(30):
-        cut = run(f"cut{number}", *LONG)
+        cut = run(f"cut{number}", *SOME)
         process = cut.start()
         time.sleep(rng.uniform(0.8, seconds - 0.5))
         process.send_signal(signal.SIGTERM)
