@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from labelmend.config import TrainConfig
 from labelmend.data import NoisyLabels
-from labelmend.engine.faults import InterruptedRunError
+from labelmend.errors import InterruptedRunError
 from labelmend.methods import methods
 from labelmend.preparation import prepare
 from labelmend.training import train

@@ -13,7 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from .config import Optimisation, TrainConfig
-from .errors import InputError, LostError, visible
+from .errors import InputError, InterruptedRunError, LostError, visible
 
 if TYPE_CHECKING:
     from .labels.apply import Plan
@@ -155,9 +155,11 @@ def train(
         allow_drift=allow_drift,
     )
     from .engine.signals import Signals
+
+    signals = Signals()  # before the slow imports
     from .terminal import run_with_progress, show_summary
 
-    run = run_with_progress(config, out, signals=Signals())
+    run = run_with_progress(config, out, signals=signals)
     if run.writes:
         show_summary(run, out)
 
@@ -172,10 +174,12 @@ def demo(
     threads: Annotated[int | None, typer.Option(max=MOST_THREADS, help="CPU threads; chosen from the network.")] = None,
 ) -> None:
     """Tell the whole story on real images in about a minute: corrupt, train, find, correct, report."""
-    from .demo import tell
     from .engine.signals import Signals
 
-    tell(out_dir, epochs=epochs, seed=seed, threads=threads, console=out, signals=Signals())
+    signals = Signals()
+    from .demo import tell
+
+    tell(out_dir, epochs=epochs, seed=seed, threads=threads, console=out, signals=signals)
 
 
 @app.command()
@@ -434,11 +438,11 @@ def _failure(error: Exception) -> int:
         error.message = visible(error.message)
         error.show()
         return int(error.exit_code)
-    from .engine.faults import InterruptedRunError, NotFiniteError
-
     if isinstance(error, InterruptedRunError):
         err.print("labelmend: interrupted; go on with the same command and --resume", highlight=False)
         return 128 + error.signal
+    from .engine.faults import NotFiniteError
+
     if isinstance(error, NotFiniteError | LostError | OSError):
         err.print(f"labelmend: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
         return 1

@@ -15,6 +15,14 @@ class InputError(ValueError):
     """What the user gave cannot be used; the message is one sentence that they can act on."""
 
 
+class InterruptedRunError(Exception):
+    """The run was asked to stop; what was saved can be resumed."""
+
+    def __init__(self, signal: int) -> None:
+        super().__init__(signal)
+        self.signal = signal
+
+
 class LostError(Exception):
     """The disk or the data failed under a run; the message is one sentence."""
 

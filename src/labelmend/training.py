@@ -16,12 +16,12 @@ from .data import Dataset
 from .data.feed import Normaliser
 from .engine.compilation import Decision, compiled_forward, decide
 from .engine.evaluation import detection_auc
-from .engine.faults import InterruptedRunError, NotFiniteError
+from .engine.faults import NotFiniteError
 from .engine.lock import owned
 from .engine.run_dir import RunDirectory, to_json, write_atomic
 from .engine.signals import Signals
 from .engine.trainer import Observer, Trainer
-from .errors import InputError, LostError
+from .errors import InputError, InterruptedRunError, LostError
 from .evidence import write_evidence
 from .labels.judge import Judgement, judge
 from .labels.noise import describe_noise

@@ -28,10 +28,10 @@ from labelmend.core import Learner, Ledger, generator
 from labelmend.data.feed import MemoryFeed
 from labelmend.engine import checkpoint
 from labelmend.engine.checkpoint import load_newest, saved
-from labelmend.engine.faults import InterruptedRunError, NotFiniteError
+from labelmend.engine.faults import NotFiniteError
 from labelmend.engine.run_dir import RunDirectory
 from labelmend.engine.trainer import Observer, Trainer
-from labelmend.errors import InputError
+from labelmend.errors import InputError, InterruptedRunError
 from labelmend.methods.recipe import Recipe
 from labelmend.preparation import prepare
 

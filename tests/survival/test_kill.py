@@ -115,7 +115,8 @@ def test_thirty_terminations_save_and_resume_exactly(run):
         asked = time.monotonic()
         process.communicate(timeout=60)
         slowest = max(slowest, time.monotonic() - asked)
-        assert process.returncode in (0, 143)
+        begun = (cut.folder / "run.json").exists()  # before, Python may still be importing
+        assert process.returncode in ((0, 143) if begun else (143, -signal.SIGTERM))
         code, shown = cut.finish() if process.returncode else (0, "")
         assert code == 0, shown
         same += cut.digest() == expected

@@ -10,14 +10,6 @@ REMEDY = (
 )
 
 
-class InterruptedRunError(Exception):
-    """The run was asked to stop; what was saved can be resumed."""
-
-    def __init__(self, signal: int) -> None:
-        super().__init__(signal)
-        self.signal = signal
-
-
 class NotFiniteError(Exception):
     """Training produced a number that is not one."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .faults import InterruptedRunError
+from ..errors import InterruptedRunError
 
 HEEDED = (signal.SIGINT, signal.SIGTERM)
 

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from ..core import Draws, Feed, Learner, Ledger, Method, Task, generator
+from ..errors import InterruptedRunError
 from . import checkpoint
 from .checkpoint import Checkpoint
 from .evaluation import accuracy, detection_auc
-from .faults import InterruptedRunError, NotFiniteError, check_losses, check_weights
+from .faults import NotFiniteError, check_losses, check_weights
 from .processes import Processes
 from .run_dir import RunDirectory
 
