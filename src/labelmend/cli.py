@@ -162,6 +162,7 @@ def train(
     run = run_with_progress(config, out, signals=signals)
     if run.writes:
         show_summary(run, out)
+    signals.done()
 
 
 @app.command()
@@ -180,6 +181,7 @@ def demo(
     from .demo import tell
 
     tell(out_dir, epochs=epochs, seed=seed, threads=threads, console=out, signals=signals)
+    signals.done()
 
 
 @app.command()

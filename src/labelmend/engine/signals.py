@@ -32,6 +32,11 @@ class Signals:
         finally:
             self.deferred = False
 
+    def done(self) -> None:
+        """The work is done: a signal while Python ends must not make it look otherwise."""
+        for number in HEEDED:
+            signal.signal(number, signal.SIG_IGN)
+
     def _note(self, number: int, frame: Any) -> None:
         if self.received is not None:
             os._exit(128 + number)
