@@ -25,19 +25,25 @@ def test_killed_in_a_step_a_save_and_a_fit_it_ends_the_same(run):
     assert cut.digest() == whole.digest()
 
 
+def wait_for_owner(run, process):
+    lock, until = run.folder / ".lock", time.monotonic() + 120
+    while not lock.exists() or f"process {process.pid} " not in lock.read_text():
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
 def test_two_owners_are_refused_and_a_dead_owner_is_not_in_the_way(run):
     first = run("owned", "--epochs", 60)
     process = first.start()
-    while not (first.folder / ".lock").exists():
-        time.sleep(0.05)
-    time.sleep(0.5)
+    wait_for_owner(first, process)
     code, shown = first.finish()
     assert code == 2
     assert f"in use by process {process.pid}" in " ".join(shown.split())
     process.kill()
     process.communicate()
     process = first.start()
-    time.sleep(3)
+    wait_for_owner(first, process)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=20)
     assert process.returncode == 143
