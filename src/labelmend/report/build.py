@@ -160,6 +160,9 @@ def _training(findings: Findings) -> list[tuple[str, str]]:
     path = figures.mixture_path(findings.epochs)
     if path is not None:
         shown.append(
-            (path, "The mixture of losses after every tracking pass: means of both components, weight of the noisy one.")
+            (
+                path,
+                "The mixture of losses after every tracking pass: means of both components, weight of the noisy one.",
+            )
         )
     return shown
