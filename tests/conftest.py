@@ -1,5 +1,6 @@
 """What the tests share: a tiny problem, and one thread, because other processes may have the other cores."""
 
+import contextlib
 import signal
 import sys
 from collections.abc import Callable
@@ -23,6 +24,25 @@ def one_thread() -> None:
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+class StopAfter:
+    """SIGTERM when the run has looked for one so many times."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def __call__(self) -> int | None:
+        self.times -= 1
+        return signal.SIGTERM if self.times < 0 else None
+
+    heeded = staticmethod(contextlib.nullcontext)
+
+
+@pytest.fixture
+def after() -> type[StopAfter]:
+    """Signals for a run in this process."""
+    return StopAfter
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """What every registered method promises, whatever it does inside."""
 
-import contextlib
 import dataclasses
 import json
 
@@ -28,19 +27,6 @@ CONTRACT = (
     "model.json",
     "report.html",
 )
-
-
-class after:  # noqa: N801
-    """SIGTERM when the run has looked for one so many times."""
-
-    def __init__(self, times):
-        self.times = times
-
-    def __call__(self):
-        self.times -= 1
-        return 15 if self.times < 0 else None
-
-    heeded = staticmethod(contextlib.nullcontext)
 
 
 def without_seconds(run):
@@ -85,7 +71,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(method, tr
 
 @pytest.mark.usefixtures("without_report")
 @pytest.mark.parametrize("method", METHODS)
-def test_a_resumed_run_ends_as_an_uninterrupted_one(method, train_digits, tmp_path):
+def test_a_resumed_run_ends_as_an_uninterrupted_one(method, train_digits, tmp_path, after):
     whole = train_digits("whole", method=method, epochs=3)
     config = TrainConfig(
         source="digits", out=str(tmp_path / "cut"), method=method, noise="symmetric:0.5", epochs=3, limit=100, threads=1

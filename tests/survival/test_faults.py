@@ -45,19 +45,6 @@ BEGIN = 4
 slow = pytest.mark.slow
 
 
-class after:  # noqa: N801
-    """SIGTERM when the run has looked for one so many times."""
-
-    def __init__(self, times):
-        self.times = times
-
-    def __call__(self):
-        self.times -= 1
-        return 15 if self.times < 0 else None
-
-    heeded = staticmethod(contextlib.nullcontext)
-
-
 @pytest.fixture(autouse=True)
 def without_looks(monkeypatch):
     """Nobody looks at these runs, and a report and a narrow interval take longer than they do."""
@@ -157,7 +144,7 @@ def test_every_truncation_and_changed_byte_is_detected_and_the_checkpoint_before
 
 
 @pytest.mark.parametrize("spared", [0, 1])
-def test_a_run_with_damaged_checkpoints_ends_the_same_and_keeps_what_it_saves(spared, run, config, monkeypatch):
+def test_a_run_with_damaged_checkpoints_ends_the_same_and_keeps_what_it_saves(spared, run, config, monkeypatch, after):
     train(config("whole"))
     with pytest.raises(InterruptedRunError):
         train(config("cut", save_every=0.0), signals=after(20))
@@ -524,7 +511,7 @@ def test_saving_at_every_step_changes_nothing(run, config, monkeypatch):
     assert run("always").digest() == run("seldom").digest()
 
 
-def test_other_threads_are_drift_that_must_be_allowed(config):
+def test_other_threads_are_drift_that_must_be_allowed(config, after):
     with pytest.raises(InterruptedRunError):
         train(config("run"), signals=after(5))
     other = config("run", threads=2, resume=True)
@@ -538,7 +525,7 @@ def test_other_threads_are_drift_that_must_be_allowed(config):
 
 
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=slow)])
-def test_stopped_in_a_step_in_tracking_or_in_a_test_it_resumes_exactly(every, run, config):
+def test_stopped_in_a_step_in_tracking_or_in_a_test_it_resumes_exactly(every, run, config, after):
     """At each moment in turn of two epochs at which a run looks for signals."""
     looks = after(10**9)
     train(config("whole", epochs=2), signals=looks)

@@ -119,13 +119,14 @@ class Trainer:
             except InterruptedRunError:
                 self.save()
                 raise
-            before = copy.deepcopy(self._tracked())
+            before = copy.deepcopy(self._tracked()) if self.tracks(epoch) else None
             try:
                 if self.tracks(epoch):
                     self.track(epoch)
                 record = self._record(epoch, train_loss)
             except InterruptedRunError:
-                self._restore_tracked(before)
+                if before is not None:
+                    self._restore_tracked(before)
                 self.save()
                 raise
             record["seconds"] = round(time.perf_counter() - started, 3)
