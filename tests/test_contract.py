@@ -17,6 +17,7 @@ from labelmend.preparation import prepare
 from labelmend.training import train
 
 METHODS = sorted(methods())
+TRUSTED = {id: "2-per-class" for id, entry in methods().items() if entry.needs_trusted}
 CONTRACT = (
     "run.json",
     "epochs.jsonl",
@@ -41,7 +42,7 @@ def without_report(monkeypatch):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_run_leaves_every_file_of_the_contract_and_only_finite_numbers(method, train_digits):
-    run = train_digits(method=method, epochs=3)
+    run = train_digits(method=method, epochs=3, trusted=TRUSTED.get(method))
     assert all((run.path / name).is_file() for name in CONTRACT)
     assert run.read()["status"] == "finished"
     records = run.epochs()
@@ -61,7 +62,8 @@ def test_a_run_leaves_every_file_of_the_contract_and_only_finite_numbers(method,
 @pytest.mark.parametrize("method", METHODS)
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(method, train_digits):
     first, second, other = (
-        train_digits(name, method=method, seed=seed) for name, seed in zip("abc", (0, 0, 1), strict=True)
+        train_digits(name, method=method, seed=seed, trusted=TRUSTED.get(method))
+        for name, seed in zip("abc", (0, 0, 1), strict=True)
     )
     assert first.labels_csv.read_bytes() == second.labels_csv.read_bytes()
     assert without_seconds(first) == without_seconds(second)
@@ -72,10 +74,8 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(method, tr
 @pytest.mark.usefixtures("without_report")
 @pytest.mark.parametrize("method", METHODS)
 def test_a_resumed_run_ends_as_an_uninterrupted_one(method, train_digits, tmp_path, after):
-    whole = train_digits("whole", method=method, epochs=3)
-    config = TrainConfig(
-        source="digits", out=str(tmp_path / "cut"), method=method, noise="symmetric:0.5", epochs=3, limit=100, threads=1
-    )
+    whole = train_digits("whole", method=method, epochs=3, trusted=TRUSTED.get(method))
+    config = TrainConfig(**whole.read()["config"] | {"out": str(tmp_path / "cut")})
     for _ in range(3):
         with pytest.raises(InterruptedRunError):
             train(prepare(config), signals=after(5))
@@ -98,6 +98,7 @@ def test_the_truth_does_not_reach_training(method, tmp_path):
                 out=str(tmp_path / name),
                 method=method,
                 noise="symmetric:0.5",
+                trusted=TRUSTED.get(method),
                 epochs=2,
                 limit=100,
                 threads=1,

@@ -1,7 +1,10 @@
+import copy
+
 import torch
+from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
-from labelmend.core import LEAST_BELIEF, Ledger
+from labelmend.core import LEAST_BELIEF, Learner, Ledger
 
 
 def passes(samples=40, classes=5, count=7):
@@ -97,3 +100,31 @@ def test_beliefs_are_kept_on_request_and_start_as_the_mean_of_the_passes():
         ledger.write(torch.arange(len(labels)), labels, one)
     expected = logits.log_softmax(dim=2).mean(dim=0)
     assert torch.allclose(ledger.recorded()["beliefs"].float(), expected, atol=2e-2)
+
+
+def make_learner():
+    network = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    fresh = copy.deepcopy(network)
+    optimiser = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9)
+    return Learner(network, optimiser, fresh=lambda: copy.deepcopy(fresh))
+
+
+def test_a_reset_learner_has_its_first_weights_and_no_momentum():
+    learner = make_learner()
+    before = {name: value.clone() for name, value in learner.network.state_dict().items()}
+    learner.descend(learner(torch.ones(5, 3)).square().mean())
+    assert not torch.equal(learner.head.weight, before["2.weight"])
+    learner.reset()
+    assert all(torch.equal(value, before[name]) for name, value in learner.network.state_dict().items())
+    assert not learner.optimiser.state
+
+
+def test_features_are_what_the_last_layer_gets_with_their_gradients():
+    learner, inputs = make_learner(), torch.ones(5, 3)
+    with learner.features() as seen:
+        logits = learner(inputs)
+    torch.testing.assert_close(learner.head(seen[0]), logits)
+    seen[0].sum().backward()
+    assert learner.network[0].weight.grad is not None
+    learner(inputs)
+    assert len(seen) == 1

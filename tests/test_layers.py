@@ -27,6 +27,7 @@ TRUTH_READERS = {
     "data/noise.py",
     "data/dataset.py",
     "data/label_file.py",
+    "data/trusted.py",
     "engine/evaluation.py",
     "labels/table.py",
     "assembly.py",

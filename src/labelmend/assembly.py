@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .core import Learner, Task, generator
-from .data.feed import MemoryFeed, Normaliser, Share
+from .data.feed import MemoryFeed, Normaliser, Share, TrustedSamples
 from .data.stream import StreamedImages, StreamFeed
 from .engine.processes import Processes
 from .engine.trainer import Observer, Trainer
@@ -32,11 +32,12 @@ def assemble(
         test = _feed(prepared, data.test.inputs, data.test.labels, normalise, training=False)
     method = prepared.entry.build(prepared.options, choices.epochs)
     truth = data.labels.truth
+    trusted = None if data.trusted is None else _trusted(prepared, data.trusted, normalise)
     return Trainer(
         method=method,
         learners=[_learner(prepared, number) for number in range(method.networks)],
         feed=feed,
-        task=Task(feed.labels, len(data.class_names), choices.epochs),
+        task=Task(feed.labels, len(data.class_names), choices.epochs, trusted),
         run=prepared.run,
         seed=prepared.config.seed,
         test=test,
@@ -72,17 +73,36 @@ def _feed(
     )
 
 
-def _learner(prepared: Prepared, number: int) -> Learner:
-    data, optimisation, accelerator = prepared.data, prepared.optimisation, prepared.accelerator
+def _trusted(prepared: Prepared, index: Tensor, normalise: Normaliser) -> TrustedSamples:
+    """The trusted samples, which are few, in memory even where the others are streamed."""
+    data, choices = prepared.data, prepared.choices
+    samples = MemoryFeed(
+        data.samples(index.tolist()),
+        data.labels.observed[index],
+        normalise=normalise,
+        batch_size=choices.batch_size,
+        augment=choices.augment,
+        device=prepared.accelerator.device,
+    )
+    return TrustedSamples(index, samples)
+
+
+def _network(prepared: Prepared, number: int) -> nn.Module:
     network = build_net(
         prepared.choices.net,
-        data.shape,
-        len(data.class_names),
+        prepared.data.shape,
+        len(prepared.data.class_names),
         rng=generator(prepared.config.seed, "network", number),
         norm_at=norm_at(prepared.options),
     )
     if prepared.config.init is not None:
         start_from(network, prepared.config.init)
+    return network
+
+
+def _learner(prepared: Prepared, number: int) -> Learner:
+    optimisation, accelerator = prepared.optimisation, prepared.accelerator
+    network = _network(prepared, number)
     network = network.to(accelerator.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimiser = torch.optim.SGD(
         network.parameters(),
@@ -91,7 +111,13 @@ def _learner(prepared: Prepared, number: int) -> Learner:
         weight_decay=optimisation.weight_decay,
     )
     trained, optimiser = accelerator.prepare(network, optimiser)
-    return Learner(accelerator.unwrap_model(trained), optimiser, backward=accelerator.backward, trained=trained)
+    return Learner(
+        accelerator.unwrap_model(trained),
+        optimiser,
+        backward=accelerator.backward,
+        trained=trained,
+        fresh=lambda: _network(prepared, number),
+    )
 
 
 def norm_at(options: Any) -> NormAt:

@@ -81,6 +81,15 @@ def train(
     labels: Annotated[
         str | None, typer.Option(help="Take the labels from FILE or FILE:KEY (.npz or .csv), such as CIFAR-10N's.")
     ] = None,
+    trusted: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|N-per-class",
+            help="Samples whose labels are right, for methods that learn from some: a .csv with a column id (and one "
+            "of labels, if the given ones are not right), or a .txt with an id a line; or, where the truth is known as "
+            "after --noise, so many of each class, such as 10-per-class.",
+        ),
+    ] = None,
     test: Annotated[str | None, typer.Option(help="A source of the same kind to evaluate on.")] = None,
     root: Root = None,
     image_column: ImageColumn = None,
@@ -134,6 +143,7 @@ def train(
         epochs=epochs,
         noise=noise,
         labels=labels,
+        trusted=trusted,
         test=test,
         root=root,
         image_column=image_column,

@@ -15,6 +15,7 @@ class TrainConfig:
     epochs: int | None = None
     noise: str | None = None
     labels: str | None = None
+    trusted: str | None = None
     test: str | None = None
     root: str | None = None
     image_column: str | None = None

@@ -69,6 +69,22 @@ class Batch:
         return len(self.labels)
 
 
+class Trusted(Protocol):
+    """Samples of the training set whose labels are known to be right; every process has all of them."""
+
+    @property
+    def index(self) -> Tensor:
+        """Where they stand in the training set."""
+
+    def __len__(self) -> int: ...
+
+    def draw(self, size: int, rng: torch.Generator) -> Batch:
+        """So many of them at random, or all if there are fewer, augmented as in training."""
+
+    def sweep(self) -> Iterator[Batch]:
+        """Each of them once, as it is."""
+
+
 @dataclass(frozen=True)
 class Task:
     """All that a method may know of the problem: observed labels, never the truth or the noise rate."""
@@ -76,7 +92,7 @@ class Task:
     labels: Tensor
     classes: int
     epochs: int
-    trusted: Tensor | None = None
+    trusted: Trusted | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -105,7 +121,7 @@ class Ledger:
     log-odds against the given label, log (1 - p) - log p. A sample's rival is the best other class: `gaps` is its mean
     lead, log p(rival) - log p(given), `doubts` the share of passes in which it was ahead, `rivals` the class that was
     it most steadily, and `leads` how steadily, from 0 to 1. Where a method asks for them, `beliefs` are the mean
-    logarithms of all probabilities.
+    logarithms of all probabilities, and `features` what went into the network's last layer in the last pass.
 
     `guesses` is the class that each sample was lately taken for: a vote of the passes in which older ones fade.
     """
@@ -122,16 +138,21 @@ class Ledger:
         self.guesses = torch.zeros(samples, dtype=torch.int32, device=device)
         self.certainties = torch.zeros(samples, device=device)
         self.beliefs: Tensor | None = None
+        self.features: Tensor | None = None
         self.passes = 0
 
     def keep_beliefs(self, classes: int) -> None:
         """Keep what is predicted for every class, not only for the best one: 2 bytes a sample and class."""
         self.beliefs = self.losses.new_zeros(len(self.losses), classes, dtype=torch.float16)
 
+    def keep_features(self, width: int) -> None:
+        """Keep what the network makes of each sample before its last layer: 2 bytes a sample and feature."""
+        self.features = self.losses.new_zeros(len(self.losses), width, dtype=torch.float16)
+
     def recorded(self) -> dict[str, Tensor]:
         """Everything that is kept, by name."""
-        names = ("losses", "margins", "gaps", "doubts", "rivals", "leads", "guesses", "certainties", "beliefs")
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        kept = vars(self)
+        return {name: values for name, values in kept.items() if isinstance(values, Tensor)}
 
     def restart(self) -> None:
         """Forget the margins so far; the next pass is the first that counts."""
@@ -141,8 +162,10 @@ class Ledger:
         """Another pass over all samples begins."""
         self.passes += 1
 
-    def write(self, index: Tensor, labels: Tensor, logits: Tensor) -> None:
+    def write(self, index: Tensor, labels: Tensor, logits: Tensor, features: Tensor | None = None) -> None:
         """Record one batch of the pass that is open."""
+        if self.features is not None and features is not None:
+            self.features[index] = features.half()
         probabilities = logits.softmax(dim=1)
         self.losses[index] = F.cross_entropy(logits, labels, reduction="none")
         given = probabilities.gather(1, labels[:, None])[:, 0]
@@ -176,7 +199,7 @@ class Learner:
     """A network with its optimiser: predicts when called, and learns by `descend`.
 
     `trained` is the network as it is called in training where that is another object, such as one that shares its
-    gradients with other processes.
+    gradients with other processes. `fresh` builds the network anew as it was before its first step.
     """
 
     def __init__(
@@ -186,18 +209,22 @@ class Learner:
         *,
         backward: Callable[[Tensor], None] = torch.Tensor.backward,
         trained: nn.Module | None = None,
+        fresh: Callable[[], nn.Module] | None = None,
     ) -> None:
         self.network = network
+        self.fresh = fresh
         self.optimiser = optimiser
         self.backward = backward
         self.trained = network if trained is None else trained
         self.base_rate = float(optimiser.param_groups[0]["lr"])
         self.compiled: Callable[[Tensor], Tensor] | None = None
         self.compiled_size = 0
+        self.watched = False
 
     def __call__(self, inputs: Tensor) -> Tensor:
         forward: Callable[[Tensor], Tensor] = self.trained if self.network.training else self.network
-        if self.compiled is not None and self.network.training and len(inputs) == self.compiled_size:
+        fits = self.network.training and not self.watched and len(inputs) == self.compiled_size
+        if self.compiled is not None and fits:
             forward = self.compiled
         return forward(inputs)
 
@@ -210,6 +237,30 @@ class Learner:
         self.optimiser.zero_grad(set_to_none=True)
         self.backward(loss)
         self.optimiser.step()
+
+    def reset(self) -> None:
+        """Forget everything learned: the weights from before the first step, and no momentum."""
+        if self.fresh is None:
+            raise TypeError("this learner was not told how to build its network anew")
+        self.network.load_state_dict(self.fresh().state_dict())
+        self.optimiser.state.clear()
+
+    @property
+    def head(self) -> nn.Linear:
+        """The network's last linear layer."""
+        return [module for module in self.network.modules() if isinstance(module, nn.Linear)][-1]
+
+    @contextmanager
+    def features(self) -> Iterator[list[Tensor]]:
+        """What goes into the last layer, [n, features] with its gradients, for every pass that is made inside."""
+        seen: list[Tensor] = []
+        hook = self.head.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+        was_watched, self.watched = self.watched, True
+        try:
+            yield seen
+        finally:
+            self.watched = was_watched
+            hook.remove()
 
     def set_rate(self, factor: float) -> None:
         """Set the learning rate to this multiple of the one the run started with."""
@@ -307,11 +358,17 @@ class NoiseEstimate:
 
 
 class Method(nn.Module):
-    """A way to train on wrong labels. Only `step` is compulsory; buffers are checkpointed."""
+    """A way to train on wrong labels. Only `step` is compulsory; buffers are checkpointed.
+
+    `networks` are how many learners it trains, `views` how many augmented views of a batch it takes. `records` are what
+    it needs from tracking passes: "beliefs" or "features" beside the losses. `per_sample` names buffers with a row for
+    each training sample that steps write to, so that processes that train together can tell each other.
+    """
 
     networks = 1
     views = 1
     records: frozenset[str] = frozenset({"losses"})
+    per_sample: tuple[str, ...] = ()
     track_augmented = False
 
     def begin(self, task: Task, ledgers: Sequence[Ledger] = ()) -> None:
@@ -324,6 +381,9 @@ class Method(nn.Module):
     def phase(self, epoch: int) -> str:
         """What the method is doing in this epoch, in a word or two."""
         return "train"
+
+    def epoch_begin(self, learners: Sequence[Learner], epoch: int) -> None:
+        """Before the first step of an epoch."""
 
     def batches(self, feed: Feed, draws: Draws, *, start: int = 0) -> Iterator[Batch]:
         """The batches of one epoch, from the step `start` on."""

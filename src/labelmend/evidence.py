@@ -9,7 +9,7 @@ import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from safetensors.torch import save as save_tensors
-from torch import Tensor, nn
+from torch import Tensor
 
 from .core import Learner
 from .data import Dataset
@@ -67,18 +67,13 @@ def picture(pixels: NDArray[np.uint8]) -> bytes:
 
 def penultimate(learner: Learner, data: Dataset, rows: Sequence[int], normalise: Normaliser) -> Tensor:
     """What goes into the network's last linear layer for these samples, [n, features]."""
-    last = [module for module in learner.network.modules() if isinstance(module, nn.Linear)][-1]
-    device = last.weight.device
-    seen: list[Tensor] = []
-    hook = last.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].float().cpu()))
-    try:
-        with learner.evaluating():
-            size = sweep_size(device)
-            for start in range(0, len(rows), size):
-                learner(normalise.to(device)(data.samples(rows[start : start + size]).to(device)))
-    finally:
-        hook.remove()
-    return torch.cat(seen)
+    device = learner.head.weight.device
+    size, found = sweep_size(device), []
+    with learner.evaluating(), learner.features() as seen:
+        for start in range(0, len(rows), size):
+            learner(normalise.to(device)(data.samples(rows[start : start + size]).to(device)))
+            found.append(seen.pop().float().cpu())
+    return torch.cat(found)
 
 
 def principal_components(features: Tensor) -> tuple[Tensor, Tensor]:

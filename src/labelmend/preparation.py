@@ -20,6 +20,7 @@ from .data.noise import NoiseSpec, nominal_rate, wrong_rate
 from .data.preflight import Preflight, PreflightError
 from .data.sources import SourceOptions, open_source
 from .data.tables import Columns
+from .data.trusted import trust
 from .engine.run_dir import RunDirectory, to_json, write_atomic
 from .errors import InputError, choose
 from .methods import Entry, find
@@ -65,6 +66,7 @@ class Prepared:
                 "shape": list(self.data.shape),
                 "classes": list(self.data.class_names),
                 "test_samples": None if self.data.test is None else len(self.data.test.labels),
+                "trusted": None if self.data.trusted is None else len(self.data.trusted),
                 "fingerprint": self.data.fingerprint(),
             },
             "noise": self.noise,
@@ -86,6 +88,12 @@ def prepare(
     options: Any = parse(entry.options, config.settings)
     optimisation = parse(Optimisation, config.settings)
     spec = None if config.noise is None else NoiseSpec.parse(config.noise)
+    if entry.needs_trusted and config.trusted is None:
+        raise InputError(
+            f"{entry.id} needs some samples whose labels are known to be right: --trusted ids.csv names them in a "
+            "column 'id', and if the given labels are not right, gives those in a column 'label'; or, where the truth "
+            "is known as after --noise, --trusted 10-per-class takes ten of each class"
+        )
     if config.limit is not None and config.limit < 2:
         raise InputError(f"--limit must be at least 2, not {config.limit}")
     if config.epochs is not None and config.epochs < 1:
@@ -128,15 +136,18 @@ def _open_data(config: TrainConfig, advance: Callable[[int], None]) -> tuple[Dat
 
 
 def _spoil(data: Dataset, config: TrainConfig, spec: NoiseSpec | None) -> tuple[Dataset, dict[str, Any] | None]:
-    """Other labels, fewer samples and wrong labels, in this order, as far as they were asked for."""
+    """Other labels, fewer samples, wrong labels and trusted ones, in this order, as far as they were asked for."""
     if config.labels is not None:
         data = read_labels(config.labels, data)
     if config.limit is not None and config.limit < len(data):
         data = data.head(config.limit, generator(config.seed, "limit"))
     if spec is not None:
         data = inject(data, spec, generator(config.seed, "noise"))
-        return data, {"kind": spec.kind, "nominal": nominal_rate(data, spec), "real": wrong_rate(data.labels)}
+    if config.trusted is not None:
+        data = trust(config.trusted, data, generator(config.seed, "trusted"))
     real = wrong_rate(data.labels)
+    if spec is not None:
+        return data, {"kind": spec.kind, "nominal": nominal_rate(data, spec), "real": real}
     return data, None if real is None else {"kind": f"labels {config.labels}", "nominal": None, "real": real}
 
 
@@ -180,7 +191,7 @@ def check_same(before: dict[str, Any], now: dict[str, Any], *, allow_drift: bool
     """Refuse to go on with other settings; and, unless drift is allowed, where the same bytes could not come out."""
     if not all(isinstance(before.get(key), dict) for key in ("config", "chosen", "machine", "versions")):
         raise InputError("run.json is damaged: it does not say what was run")
-    for key in ("method", "seed", "noise", "labels"):
+    for key in ("method", "seed", "noise", "labels", "trusted"):
         if before["config"].get(key) != now["config"][key]:
             raise InputError(
                 f"the run was made with --{key} {before['config'].get(key)}, not {now['config'][key]}; "

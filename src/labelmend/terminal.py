@@ -184,13 +184,15 @@ def show_methods(entries: Mapping[str, Entry], console: Console) -> None:
     """All methods, one line each."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for entry in entries.values():
-        table.add_row(entry.id, entry.summary)
+        table.add_row(entry.id, entry.summary, "needs --trusted" if entry.needs_trusted else "")
     console.print(table, highlight=False)
 
 
 def show_settings(entry: Entry, optimisation: type, console: Console) -> None:
     """What `--set` takes for one method."""
     console.print(f"{entry.id}: {entry.summary}\n", highlight=False, markup=False)
+    if entry.needs_trusted:
+        console.print("Needs --trusted: samples whose labels are known to be right.\n", highlight=False)
     table = Table("--set", "takes", "default", "what it is", box=None, pad_edge=False)
     for kind in (entry.options, optimisation):
         hints = get_type_hints(kind)

@@ -125,6 +125,8 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
     """Judge the labels and write what the run leaves behind: table, noise, evidence, model, summary and report."""
     run, data = prepared.run, prepared.data
     judgement = judge(trainer.ledgers, data.labels.observed, len(data.class_names))
+    if data.trusted is not None:
+        judgement = judgement.trusting(data.trusted)
     table = label_table(data, trainer.ledgers, judgement)
     rows = table.to_arrow()
     write_atomic(run.labels_csv, csv_bytes(rows))
@@ -138,7 +140,9 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
         "best_accuracy": max(accuracies, default=None),
         "last_accuracy": accuracies[-1] if accuracies else None,
         "noise_rate": judgement.rate,
-        "auc": None if trainer.wrong is None else detection_auc(judgement.score, trainer.wrong.cpu()),
+        "auc": None
+        if trainer.wrong is None
+        else detection_auc(judgement.score, trainer.wrong.cpu(), known=trainer.task.trusted),
         "mixture": judgement.mixture,
         "degenerate": judgement.reason,
         "suspects": len(table.suspects()),

@@ -3,9 +3,10 @@ import torch
 from torch import nn
 
 from labelmend.core import Batch, Learner, Ledger, Task
-from labelmend.methods.phases import Phases, Timeline, linear
+from labelmend.methods.phases import Phases
 from labelmend.methods.recipe import Recipe
 from labelmend.methods.suspicion import Suspicion
+from labelmend.methods.timeline import Timeline, linear
 from labelmend.mixture import BetaMixture, NoiseModel
 from labelmend.parts.losses import soft_cross_entropy
 

@@ -34,7 +34,7 @@ class Dataset:
     """Training samples and, where there is one, a test split.
 
     Inputs are images, uint8 [N, channels, height, width] or streamed from disk, or features, float32 [N, columns];
-    columns may have names.
+    columns may have names. `trusted` are the places, in order, of samples whose labels are known to be right.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Dataset:
     test: Split | None = None
     flips: bool = True
     columns: Sequence[str] = ()
+    trusted: Tensor | None = None
 
     def __post_init__(self) -> None:
         if len(self.class_names) < 2:
@@ -87,7 +88,7 @@ class Dataset:
     def fingerprint(self) -> str:
         """SHA-256 over inputs (ids, where they are streamed) and observed labels: which data a run was trained on."""
         digest = hashlib.sha256()
-        tensors = [self.labels.observed]
+        tensors = [self.labels.observed] + ([] if self.trusted is None else [self.trusted])
         if isinstance(self.inputs, Tensor):
             tensors.insert(0, self.inputs)
         else:

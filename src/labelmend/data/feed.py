@@ -1,7 +1,7 @@
 """Batches of a data set that lies in memory, on the device that trains."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -125,6 +125,10 @@ class MemoryFeed(LabelledFeed):
             first, *more = (self._view(inputs, rng) for _ in range(views))
             yield Batch(first, self.labels[index], index, more[0] if more else None)
 
+    def pick(self, index: Tensor, rng: torch.Generator) -> Batch:
+        """These samples, augmented."""
+        return Batch(self._view(self.inputs[index], rng), self.labels[index], index)
+
     def sweep(self, rng: torch.Generator | None = None) -> Iterator[Batch]:
         """Every sample once, in order; augmented if a generator is given."""
         for begin, end in self.sweeps():
@@ -135,6 +139,29 @@ class MemoryFeed(LabelledFeed):
 
     def _view(self, inputs: Tensor, rng: torch.Generator) -> Tensor:
         return self.normalise(inputs if self.augment is None else self.augment(inputs, rng))
+
+
+class TrustedSamples:
+    """The trusted samples of a data set, in memory and whole in every process."""
+
+    def __init__(self, index: Tensor, samples: MemoryFeed) -> None:
+        self.index = index.to(samples.device)
+        self.samples = samples
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def draw(self, size: int, rng: torch.Generator) -> Batch:
+        """So many of them at random, or all if there are fewer, augmented as in training."""
+        chosen = to_device(torch.randperm(len(self), generator=rng)[:size], self.samples.device)
+        return self._placed(self.samples.pick(chosen, rng))
+
+    def sweep(self) -> Iterator[Batch]:
+        """Each of them once, as it is."""
+        return map(self._placed, self.samples.sweep())
+
+    def _placed(self, batch: Batch) -> Batch:
+        return replace(batch, index=self.index[batch.index])
 
 
 def batch_bounds(samples: int, size: int, *, least: int = 2) -> list[tuple[int, int]]:

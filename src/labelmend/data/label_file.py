@@ -66,12 +66,12 @@ def read_labels(text: str, data: Dataset) -> Dataset:
     if key not in columns or key in NOT_LABELS:
         raise InputError(f"{file} has no labels {key!r}; it holds {', '.join(columns)}")
     order = _order(file, columns.get("ids"), data)
-    observed = _classes(f"{file}:{key}", columns[key], columns.get("class_names"), data)
+    observed = class_numbers(f"{file}:{key}", columns[key], columns.get("class_names"), data)
     if len(observed) != len(data):
         raise InputError(f"{file}:{key} has {len(observed)} labels but {data.name} has {len(data)} samples")
     truth = None
     if "clean_label" in columns and columns["clean_label"].shape == observed.shape:
-        truth = _classes(f"{file}:clean_label", columns["clean_label"], columns.get("class_names"), data)[order]
+        truth = class_numbers(f"{file}:clean_label", columns["clean_label"], columns.get("class_names"), data)[order]
     labels = NoisyLabels(torch.from_numpy(observed[order]), None if truth is None else torch.from_numpy(truth))
     return replace(data, labels=labels)
 
@@ -109,7 +109,8 @@ def _read_npz(file: str) -> Columns:
         ) from None
 
 
-def _read_csv(file: str) -> Columns:
+def read_csv(file: str) -> Columns:
+    """The columns of a .csv file by name, its ids under `ids`."""
     try:
         with sized(file).open(newline="", encoding="utf-8-sig") as stream:
             reader = csv.DictReader(stream)
@@ -147,18 +148,19 @@ def _order(file: str, ids: NDArray[np.generic] | None, data: Dataset) -> NDArray
     given = [str(name) for name in np.atleast_1d(ids).tolist()]
     place = {name: row for row, name in enumerate(given)}
     known = set(data.ids)
-    _refuse(file, "occur more than once", [name for row, name in enumerate(given) if place[name] != row])
-    _refuse(file, "are missing", [name for name in data.ids if name not in place])
-    _refuse(file, f"are not in {data.name}", [name for name in given if name not in known])
+    refuse_ids(file, "occur more than once", [name for row, name in enumerate(given) if place[name] != row])
+    refuse_ids(file, "are missing", [name for name in data.ids if name not in place])
+    refuse_ids(file, f"are not in {data.name}", [name for name in given if name not in known])
     return np.array([place[name] for name in data.ids], dtype=np.int64)
 
 
-def _refuse(file: str, fault: str, ids: Sequence[str]) -> None:
+def refuse_ids(file: str, fault: str, ids: Sequence[str]) -> None:
+    """Refuse a file that has ids with this fault."""
     if ids:
         raise InputError(f"{file} has ids that {fault}: {len(ids)} of them, the first {ids[0]!r}")
 
 
-def _classes(
+def class_numbers(
     source: str, values: NDArray[np.generic], file_names: NDArray[np.generic] | None, data: Dataset
 ) -> NDArray[np.int64]:
     """Labels as positions in the data set's classes.
@@ -190,4 +192,4 @@ def _text(value: int | float | str) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-READERS = {".npz": _read_npz, ".csv": _read_csv, ".pt": _read_pt}
+READERS = {".npz": _read_npz, ".csv": read_csv, ".pt": _read_pt}

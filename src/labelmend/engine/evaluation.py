@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..core import Feed, Learner
+from ..core import Feed, Learner, Trusted
 from .processes import Processes
 
 
@@ -30,8 +30,12 @@ def ensemble(learners: list[Learner], inputs: Tensor) -> Tensor:
     return torch.stack(probabilities).mean(dim=0)
 
 
-def detection_auc(probability: Tensor, wrong: Tensor) -> float | None:
-    """ROC-AUC of P(wrong) for really wrong labels; None where there is nothing to tell apart."""
+def detection_auc(probability: Tensor, wrong: Tensor, *, known: Trusted | None = None) -> float | None:
+    """ROC-AUC of P(wrong) for really wrong labels, without those that the run was told of; None where all are alike."""
+    if known is not None:
+        asked = torch.ones_like(wrong, dtype=torch.bool)
+        asked[known.index.to(asked.device)] = False
+        probability, wrong = probability.to(asked.device)[asked], wrong[asked]
     if not 0 < int(wrong.sum()) < len(wrong):
         return None
     from sklearn.metrics import roc_auc_score

@@ -47,6 +47,13 @@ class Processes:
             distributed.all_reduce(value)
         return value
 
+    def owned(self, mine: Tensor) -> Tensor:
+        """My rows, and for the first process also those that are nobody's, so that each row has one owner."""
+        if self.count == 1 or self.rank > 0:
+            self.total(mine.int())
+            return mine
+        return mine | (self.total(mine.int()) == 0)
+
     def combine(self, values: Tensor, mine: Tensor) -> None:
         """Fill in, from the process that has it, every row that is not mine."""
         if self.count > 1:

@@ -21,8 +21,8 @@ from .run_dir import RunDirectory
 
 UNRIPE = 0.2
 """Share of a run whose passes do not count in the ledger's running means: the network has not learned enough yet."""
-Predicted = tuple[Tensor, Tensor, Tensor]
-"""Index, labels and logits of some samples."""
+Predicted = tuple[Tensor, ...]
+"""Index, labels, logits and, where they are kept, features of some samples."""
 AT_ONCE = 4096
 SAVE = 1
 """A request to save; SIGHUP has this number and is not heeded, and every signal that is comes before it."""
@@ -33,7 +33,7 @@ def in_bulk(batches: Iterable[Predicted]) -> Iterator[Predicted]:
     waiting: list[Predicted] = []
     for batch in batches:
         waiting.append(batch)
-        if sum(len(index) for index, _, _ in waiting) >= AT_ONCE:
+        if sum(len(index) for index, *_ in waiting) >= AT_ONCE:
             yield _joined(waiting)
             waiting = []
     if waiting:
@@ -41,8 +41,7 @@ def in_bulk(batches: Iterable[Predicted]) -> Iterator[Predicted]:
 
 
 def _joined(batches: list[Predicted]) -> Predicted:
-    index, labels, logits = (torch.cat(parts) for parts in zip(*batches, strict=True))
-    return index, labels, logits
+    return tuple(torch.cat(parts) for parts in zip(*batches, strict=True))
 
 
 class Observer:
@@ -95,11 +94,14 @@ class Trainer:
     def __post_init__(self) -> None:
         device = self.task.labels.device
         self.ledgers = [Ledger(len(self.task), device=device) for _ in self.learners]
-        for ledger in self.ledgers:
+        for learner, ledger in zip(self.learners, self.ledgers, strict=True):
             if "beliefs" in self.method.records:
                 ledger.keep_beliefs(self.task.classes)
+            if "features" in self.method.records:
+                ledger.keep_features(learner.head.in_features)
         self.method.begin(self.task, self.ledgers)
         self.method.to(device)
+        self.visited = torch.zeros(len(self.task), dtype=torch.bool, device=device)
         self.position = self._after(0)
         self.saved_at = time.monotonic()
 
@@ -142,12 +144,16 @@ class Trainer:
             learner.network.train()
             learner.set_rate(self.method.rate(epoch))
         self.observer.stage(epoch, self.method.phase(epoch), self.feed.steps, at.step)
+        if at.step == 0:
+            self.method.epoch_begin(self.learners, epoch)
         for batch in self.method.batches(self.feed, draws, start=at.step):
             loss = self.method.step(self.learners, batch, epoch, draws.step(at.step)) * len(batch)
             at.loss, at.step = at.loss + loss, at.step + 1
+            self.visited[batch.index] = True
             if self._heed_signal() == SAVE:
                 self.save()
             self.observer.advance()
+        self._share_memory()
         mean = float(self.processes.total(at.loss)) / len(self.feed)
         if not math.isfinite(mean):
             raise NotFiniteError(f"the training loss of epoch {epoch} is not a finite number")
@@ -172,8 +178,8 @@ class Trainer:
             self.processes.share_buffers(learner.network)
             mine = torch.zeros(len(self.task), dtype=torch.bool, device=ledger.losses.device)
             with learner.evaluating():
-                for index, labels, logits in in_bulk(self._predictions(learner, rng)):
-                    ledger.write(index, labels, logits)
+                for index, *seen in in_bulk(self._predictions(learner, rng, features=ledger.features is not None)):
+                    ledger.write(index, *seen)
                     mine[index] = True
             for values in ledger.recorded().values():
                 self.processes.combine(values, mine)
@@ -183,14 +189,28 @@ class Trainer:
 
     def save(self) -> None:
         """Write a checkpoint of where the run stands."""
+        self._share_memory()
         state = Checkpoint(self.position.epoch, self.position.step, self._state())
         if self.processes.main:
             checkpoint.save(self.run.checkpoints, state)
         self.saved_at = time.monotonic()
 
-    def _predictions(self, learner: Learner, rng: torch.Generator | None) -> Iterator[Predicted]:
+    def _share_memory(self) -> None:
+        """What steps wrote down of their samples, from every process to all."""
+        if self.method.per_sample:
+            owned = self.processes.owned(self.visited)
+            for name in self.method.per_sample:
+                self.processes.combine(self.method.get_buffer(name), owned)
+        self.visited.zero_()
+
+    def _predictions(self, learner: Learner, rng: torch.Generator | None, *, features: bool) -> Iterator[Predicted]:
         for batch in self.feed.sweep(rng):
-            yield batch.index, batch.labels, learner(batch.inputs).float()
+            if features:
+                with learner.features() as seen:
+                    logits = learner(batch.inputs).float()
+                yield batch.index, batch.labels, logits, *seen
+            else:
+                yield batch.index, batch.labels, learner(batch.inputs).float()
             self._heed_alone()
 
     def _record(self, epoch: int, train_loss: float) -> dict[str, Any]:
@@ -198,7 +218,7 @@ class Trainer:
         estimate = self.method.estimate() if tracked else None
         auc = None
         if estimate is not None and self.wrong is not None:
-            auc = detection_auc(estimate.probability, self.wrong)
+            auc = detection_auc(estimate.probability, self.wrong, known=self.task.trusted)
         tested = (
             None if self.test is None else accuracy(self.learners, self.test, self.processes, heed=self._heed_alone)
         )

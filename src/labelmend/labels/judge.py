@@ -1,6 +1,6 @@
 """The last word on every label: a mixture fitted to what the whole run saw, not only its last epoch."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,12 @@ class Judgement:
     interval: tuple[float, float]
     mixture: dict[str, Any] | None
     reason: str | None
+
+    def trusting(self, index: Tensor) -> "Judgement":
+        """The same, with these labels known to be right."""
+        probability, score = self.probability.clone(), self.score.clone()
+        probability[index], score[index] = 0.0, -1.0
+        return replace(self, probability=probability, score=score, rate=float(probability.mean()))
 
 
 def judge(ledgers: list[Ledger], labels: Tensor, classes: int) -> Judgement:

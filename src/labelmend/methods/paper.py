@@ -4,15 +4,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..core import Method, Step
-from ..mixture import FAR_APART, GaussianMixture, Iterations, NoiseModel, noise_model
+from ..mixture import Iterations, noise_model
 from ..parts.mixing import DynamicMixup, Mixup
 from ..parts.penalties import UniformPrior
 from ..parts.targets import Corrected, Fixed, Guess, Predictions, Share, Tempered, hard, in_training_mode, soft
 from .details import DETAILS, Details
-from .phases import Phases, Timeline, linear
+from .phases import Phases
 from .recipe import Recipe
 from .registry import method
-from .suspicion import Suspicion
+from .suspicion import Suspicion, far_apart
+from .timeline import Timeline, linear
 
 PUBLISHED = {"plain": (120, (30, 80, 110), 30), "mixup": (300, (100, 250), 105)}
 """Epochs, learning-rate drops and warm-up of the two training schedules (Appendix B)."""
@@ -59,12 +60,8 @@ class Plan:
         model = noise_model(
             kind, iterations=options.em_iterations, scaling=self.details.scaling, table=self.details.posterior_table
         )
-        far_apart = options.noise_model == "auto" and not self.details.share_from_view
-        self.suspicion = Suspicion(
-            model,
-            gaps=NoiseModel(GaussianMixture(iterations="converged"), FAR_APART) if far_apart else None,
-            floor=self.details.share_floor,
-        )
+        past_the_paper = options.noise_model == "auto" and not self.details.share_from_view
+        self.suspicion = Suspicion(model, gaps=far_apart() if past_the_paper else None, floor=self.details.share_floor)
         self.mixup = Mixup(options.mixup_alpha)
         self.keep_beliefs = soft_guess and self.details.guess_from == "tracking"
 

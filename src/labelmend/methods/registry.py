@@ -14,22 +14,26 @@ Builder = TypeVar("Builder", bound=Callable[..., Method])
 
 @dataclass(frozen=True)
 class Entry:
-    """A registered method: its id, one line on what it is, its builder and the type of its options."""
+    """A registered method: its id, one line on what it is, its builder and the type of its options.
+
+    `needs_trusted` says that it learns from samples whose labels are known to be right.
+    """
 
     id: str
     summary: str
     build: Callable[[Any, int], Method]
     options: type
+    needs_trusted: bool
 
 
 _entries: dict[str, Entry] = {}
 
 
-def method(id: str, summary: str) -> Callable[[Builder], Builder]:
+def method(id: str, summary: str, *, needs_trusted: bool = False) -> Callable[[Builder], Builder]:
     """Register a builder `(options, epochs) -> Method`; its options are a dataclass of settings."""
 
     def register(build: Builder) -> Builder:
-        _entries[id] = Entry(id, summary, build, get_type_hints(build)["options"])
+        _entries[id] = Entry(id, summary, build, get_type_hints(build)["options"], needs_trusted)
         return build
 
     return register

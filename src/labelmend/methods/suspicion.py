@@ -7,7 +7,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from ..core import Ledger, NoiseEstimate, Step, Task
-from ..mixture import NoiseModel
+from ..mixture import FAR_APART, GaussianMixture, NoiseModel, noise_model
+
+
+def far_apart() -> NoiseModel:
+    """The model of how far other classes lead, which is heard where it finds two humps far apart."""
+    return NoiseModel(GaussianMixture(iterations="converged"), FAR_APART)
 
 
 class Suspicion(nn.Module):
@@ -24,11 +29,18 @@ class Suspicion(nn.Module):
         self.gaps = gaps
         self.floor = floor
         self.ledgers: Sequence[Ledger] = ()
+        self.trusted: Tensor | None = None
         self.register_buffer("probability", torch.zeros(0))
 
+    @classmethod
+    def usual(cls) -> "Suspicion":
+        """A beta mixture of losses, until leads of other classes form two humps."""
+        return cls(noise_model("bmm"), gaps=far_apart())
+
     def begin(self, task: Task, ledgers: Sequence[Ledger]) -> None:
-        """Everybody counts as clean until a mixture has been fitted."""
+        """Everybody counts as clean until a mixture has been fitted, and trusted samples always."""
         self.ledgers = ledgers
+        self.trusted = None if task.trusted is None else task.trusted.index
         self.probability = torch.zeros(len(task), device=task.labels.device)
 
     def update(self, ledgers: Sequence[Ledger]) -> None:
@@ -39,6 +51,8 @@ class Suspicion(nn.Module):
             gaps = torch.stack([ledger.gaps for ledger in ledgers]).mean(dim=0)
             if not self.gaps.fit(gaps).degenerate:
                 self.probability = self.gaps.posterior(gaps)
+        if self.trusted is not None:
+            self.probability[self.trusted] = 0.0
 
     def predictions(self, step: Step) -> Tensor:
         """What the tracking passes took each sample for, as logits, in place of a pass of the step's own.

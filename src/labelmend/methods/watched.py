@@ -1,0 +1,57 @@
+"""What every method here has: a noise model that watches, and the timeline that its learning rate follows."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ..core import Ledger, Method, NoiseEstimate, Task
+from .suspicion import Suspicion
+
+
+@dataclass(frozen=True)
+class WatchedOptions:
+    """What can be changed with `--set` in every method that does not go by what tracking passes find."""
+
+    track_every: int = field(default=5, metadata={"help": "epochs between two tracking passes", "least": 1})
+
+
+class Watched(Method):
+    """A method that is watched by a noise model: to be one, say how a batch is learned.
+
+    The last tracking pass before an epoch of `needs_fresh` comes right before it.
+    """
+
+    def __init__(
+        self,
+        rate: Callable[[int], float],
+        *,
+        suspicion: Suspicion | None = None,
+        track_every: int = 1,
+        needs_fresh: Sequence[int] = (),
+    ) -> None:
+        super().__init__()
+        self.suspicion = suspicion or Suspicion.usual()
+        self.timeline = rate
+        self.track_every = track_every
+        self.needs_fresh = frozenset(needs_fresh)
+        self.classes = 0
+
+    def begin(self, task: Task, ledgers: Sequence[Ledger] = ()) -> None:
+        """Once, before the first epoch."""
+        self.classes = task.classes
+        self.suspicion.begin(task, ledgers)
+
+    def rate(self, epoch: int) -> float:
+        """Learning rate by the timeline."""
+        return self.timeline(epoch)
+
+    def tracks(self, epoch: int) -> bool:
+        """Every so many epochs, and before an epoch that goes by what was tracked."""
+        return epoch % self.track_every == 0 or epoch + 1 in self.needs_fresh
+
+    def epoch_end(self, ledgers: Sequence[Ledger], epoch: int) -> None:
+        """Refit the noise model."""
+        self.suspicion.update(ledgers)
+
+    def estimate(self) -> NoiseEstimate:
+        """What the noise model says."""
+        return self.suspicion.estimate()
