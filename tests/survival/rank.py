@@ -19,15 +19,16 @@ written = []
 write, track = Ledger.write, Trainer.track
 
 
-def counted(self, index, labels, logits):
+def counted(self, index, *seen):
     written[-1] += torch.bincount(index, minlength=len(self.losses))
-    write(self, index, labels, logits)
+    write(self, index, *seen)
 
 
 def tracked(self, epoch):
     written.append(torch.zeros(len(self.task), dtype=torch.long))
     track(self, epoch)
     state = {name: values.double().sum().item() for name, values in self.ledgers[0].recorded().items()}
+    state |= {name: self.method.get_buffer(name).double().sum().item() for name in self.method.per_sample}
     fitted = self.method.suspicion.model.get_extra_state()
     seen = {"written": [counts.tolist() for counts in written], "ledger": state, "mixture": fitted}
     (Path(folder) / f"rank{os.environ['RANK']}.json").write_text(json.dumps(seen))

@@ -61,8 +61,9 @@ def pair(tmp_path):
     return lambda name, *words: Pair(tmp_path / name, *words)
 
 
-def test_two_processes_see_every_sample_once_and_agree_to_the_last_bit(pair, tmp_path):
-    both = pair("both", "--epochs", 2, "--limit", 101, "--set", "details=paper")
+@pytest.mark.parametrize("words", [("--set", "details=paper"), ("--method", "elr", "--set", "track_every=1")])
+def test_two_processes_see_every_sample_once_and_agree_to_the_last_bit(words, pair, tmp_path):
+    both = pair("both", "--epochs", 2, "--limit", 101, *words)
     code, shown = both.finish()
     assert code == 0, shown
     first, second = (json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in (0, 1))
@@ -70,6 +71,7 @@ def test_two_processes_see_every_sample_once_and_agree_to_the_last_bit(pair, tmp
         assert [a + b for a, b in zip(mine, other, strict=True)] == [1] * 101
     assert first["mixture"] == second["mixture"]
     assert first["ledger"] == second["ledger"]
+    assert all(first["ledger"].values())
     assert len((both.folder / "labels.csv").read_text().splitlines()) == 102
 
 

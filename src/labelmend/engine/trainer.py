@@ -143,9 +143,9 @@ class Trainer:
         for learner in self.learners:
             learner.network.train()
             learner.set_rate(self.method.rate(epoch))
-        self.observer.stage(epoch, self.method.phase(epoch), self.feed.steps, at.step)
         if at.step == 0:
             self.method.epoch_begin(self.learners, epoch)
+        self.observer.stage(epoch, self.method.phase(epoch), self.feed.steps, at.step)
         for batch in self.method.batches(self.feed, draws, start=at.step):
             loss = self.method.step(self.learners, batch, epoch, draws.step(at.step)) * len(batch)
             at.loss, at.step = at.loss + loss, at.step + 1
