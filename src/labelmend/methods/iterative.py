@@ -1,0 +1,150 @@
+"""Iterative detection: Wang et al. 2018, "Iterative Learning with Open-set Noisy Labels". Needs nothing.
+
+A wrong label is an outlier among the samples of its given class, whatever the sample really shows: another class of the
+set or none of them. So outliers are looked for in the network's features, time after time as these get better; between
+times, the network learns to put them away from the clean samples of their class, and learns little from their labels.
+
+Departures. Noisy is what a beta mixture takes for it, in place of half of each class (Released); it is a mixture of the
+cumulative scores, because that of losses loses sight of labels as they are memorised. Pairs are all those of a batch,
+and compare directions as outlier scores do. The rate falls after 40 and 80 epochs, as with the same authors' d2l, where
+the released code has Adam. In classes above 4,096 samples, neighbours are sought among so many drawn at random.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from ..core import Batch, Learner, Ledger, Method, Task, generator
+from ..mixture import noise_model
+from .registry import method
+from .timeline import Timeline
+from .watched import Watched, WatchedOptions
+
+PUBLISHED = (95, (40, 80))
+"""Epochs and learning-rate drops."""
+ROUNDS = range(5, 95, 10)
+"""Epochs after which outliers are looked for, as in the released code."""
+NEIGHBOURS = 0.4
+"""Share of a class that a sample is compared with; Released: 2,000 of 5,000."""
+LARGEST = 4096
+AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class IterativeOptions(WatchedOptions):
+    """What can be changed in iterative detection with `--set`."""
+
+    margin: float = field(default=1.0, metadata={"help": "distance beyond which pairs are left alone", "least": 0})
+    contrast: float = field(default=1.0, metadata={"help": "strength of the contrastive term", "least": 0})
+    noisy_weight: float = field(
+        default=0.1, metadata={"help": "weight of a noisy sample, times its score", "least": 0, "most": 1}
+    )
+
+
+def inlier_scores(features: Tensor, among: Tensor, share: float = NEIGHBOURS) -> Tensor:
+    """1 / LOF of each row by cosine distance to a share of the rows `among`, [n]: 1 in the crowd, less outside it."""
+    if len(among) < 2:
+        return torch.ones(len(features), device=features.device)
+    directions = F.normalize(features.float())
+    count = min(max(round(share * len(among)), 1), len(among) - 1)
+
+    def nearest(rows: Tensor) -> tuple[Tensor, Tensor]:
+        apart = (1 - directions[rows] @ directions[among].T).clamp_min(0)
+        found = apart.masked_fill_(rows[:, None] == among, float("inf")).topk(count, largest=False)
+        return found.values, found.indices
+
+    def density(apart: Tensor, neighbours: Tensor) -> Tensor:
+        return 1 / (torch.maximum(apart, reach[neighbours]).mean(dim=1) + 1e-10)
+
+    found = [nearest(rows) for rows in torch.split(among, AT_ONCE)]
+    reach = torch.cat([apart[:, -1] for apart, _ in found])
+    densities = torch.cat([density(*near) for near in found])
+    scores = []
+    for rows in torch.split(torch.arange(len(features), device=features.device), AT_ONCE):
+        apart, neighbours = nearest(rows)
+        scores.append(density(apart, neighbours) / densities[neighbours].mean(dim=1))
+    return torch.cat(scores)
+
+
+def contrastive(features: Tensor, labels: Tensor, noisy: Tensor, margin: float) -> Tensor:
+    """Mean of three kinds of pairs, a scalar: clean ones of a class attract by their squared distance D^2.
+
+    By max(0, margin - D)^2, clean ones repel noisy ones of their class and clean ones of others. Released: the kinds
+    are equally many pairs; here, they count alike.
+    """
+    directions = F.normalize(features.float())
+    squared = (2 - 2 * directions @ directions.T).clamp_min(1e-7)
+    repelled = (margin - squared.sqrt()).clamp_min(0).square()
+    same, clean = labels[:, None] == labels, ~noisy[:, None] & ~noisy
+    itself = torch.eye(len(labels), dtype=torch.bool, device=labels.device)
+    kinds = ((squared, same & clean & ~itself), (repelled, same & (~noisy[:, None] & noisy)), (repelled, ~same & clean))
+    means = [(cost * pairs).sum() / pairs.sum().clamp_min(1) for cost, pairs in kinds]
+    return torch.stack(means).mean()
+
+
+class IterativeDetection(Watched):
+    """Rounds of learning by cross-entropy and contrast, each followed by a new look for outliers."""
+
+    records = frozenset({"losses", "features"})
+    score: Tensor
+    noisy: Tensor
+
+    def __init__(self, options: IterativeOptions, epochs: int) -> None:
+        timeline = Timeline(*PUBLISHED, epochs)
+        rounds = sorted({timeline.after(epoch) for epoch in ROUNDS})
+        super().__init__(timeline.rate, track_every=options.track_every, needs_fresh=[last + 1 for last in rounds])
+        self.options, self.rounds = options, rounds
+        self.labels = torch.zeros(0)
+        self.register_buffer("score", torch.zeros(0))
+        self.register_buffer("noisy", torch.zeros(0, dtype=torch.bool))
+
+    def begin(self, task: Task, ledgers: Sequence[Ledger] = ()) -> None:
+        """Once, before the first epoch: nobody is noisy yet."""
+        super().begin(task, ledgers)
+        self.labels = task.labels
+        self.score = torch.zeros(len(task), device=task.labels.device)
+        self.noisy = torch.zeros(len(task), dtype=torch.bool, device=task.labels.device)
+
+    def phase(self, epoch: int) -> str:
+        """Which round it is; before the first detection, none."""
+        return f"round {sum(epoch > last for last in self.rounds)}"
+
+    def epoch_end(self, ledgers: Sequence[Ledger], epoch: int) -> None:
+        """Refit the noise model and, where a round ends, look for outliers in every class."""
+        super().epoch_end(ledgers, epoch)
+        features = ledgers[0].features
+        if epoch not in self.rounds or features is None:
+            return
+        known = self.rounds.index(epoch)
+        for label in range(self.classes):
+            members = (self.labels == label).nonzero()[:, 0]
+            order = torch.randperm(len(members), generator=generator(0, "outliers", epoch, label))
+            among = order[:LARGEST].to(members.device)
+            scores = inlier_scores(features[members], among)
+            self.score[members] += (scores - self.score[members]) / (known + 1)
+        outlying = (1 - self.score).clamp_min(0)
+        self.noisy = noise_model("bmm").fit(outlying).posterior(outlying) > 0.5
+        if self.suspicion.trusted is not None:
+            self.noisy[self.suspicion.trusted] = False
+
+    def step(self, learners: Sequence[Learner], batch: Batch, epoch: int, rng: torch.Generator) -> Tensor:
+        """Cross-entropy in which noisy samples weigh by their scores, and the contrast of pairs."""
+        (learner,) = learners
+        with learner.features() as seen:
+            logits = learner(batch.inputs).float()
+        noisy = self.noisy[batch.index]
+        weights = torch.where(noisy, self.options.noisy_weight * self.score[batch.index].clamp(max=1), 1.0)
+        losses = F.cross_entropy(logits, batch.labels, reduction="none")
+        contrast = contrastive(seen[0], batch.labels, noisy, self.options.margin)
+        loss = (weights * losses).mean() + self.options.contrast * contrast
+        learner.descend(loss)
+        return loss.detach()
+
+
+@method("iterative", "outliers of each class in feature space are put away and weigh little (Wang et al. 2018)")
+def iterative(options: IterativeOptions, epochs: int) -> Method:
+    """Iterative detection with outlier factors, contrast and reweighting."""
+    return IterativeDetection(options, epochs)
