@@ -1,0 +1,108 @@
+"""Learning to reweight (Ren et al. 2018, "Learning to Reweight Examples for Robust Deep Learning").
+
+Each batch is weighted anew: a sample counts as much as a step on it would lower the loss on trusted samples. Needs
+them, and about four times the time of plain training. Nothing is remembered between steps.
+
+Departures. The trusted samples are in the training set too and weighted like all others; in the paper they are apart.
+Passes for the weights take BatchNorm's statistics from their batch, as the paper's do, and leave the running ones to
+the pass that learns. Processes that train together weight their shares of a batch by themselves. Weight decay is the
+run's own and is not weighted.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn import functional as F  # noqa: N812
+
+from ..core import Batch, Learner, Ledger, Method, Task, Trusted
+from ..errors import InputError
+from .registry import method
+from .timeline import Timeline
+from .watched import Watched, WatchedOptions
+
+PUBLISHED, DROPS = 160, (80, 120)
+"""ResNet-32 on CIFAR: 80,000 steps on 100 samples, and a tenth of the rate after 40,000 and 60,000 of them."""
+
+
+@dataclass(frozen=True)
+class ReweightOptions(WatchedOptions):
+    """What can be changed with `--set`."""
+
+    trusted_batch: int = field(
+        default=100, metadata={"help": "trusted samples that the weights of one batch are judged by", "least": 2}
+    )
+
+
+def losses_aside(network: nn.Module, batch: Batch) -> Tensor:
+    """Each sample's cross-entropy with gradients, from a pass whose BatchNorm statistics are not kept."""
+    spare = {name: buffer.clone() for name, buffer in network.named_buffers()}
+    logits: Tensor = functional_call(network, spare, (batch.inputs,))
+    return F.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), batch.labels, reduction="none")
+
+
+def helpfulness(network: nn.Module, batch: Batch, trusted: Batch) -> Tensor:
+    """How fast the trusted loss falls in each sample's weight: -d/d eps_i of it after a virtual step, at eps = 0.
+
+    By the chain rule (Section 3.3), the product of the trusted loss's gradient and the sample's, for a step of rate 1:
+    another rate scales all of them. The gradient of sum_i eps_i loss_i is linear in eps, so that its product with the
+    trusted gradient is differentiated by eps, and no gradient of a single sample is ever written out.
+    """
+    weights = [weight for weight in network.parameters() if weight.requires_grad]
+    toward = torch.autograd.grad(losses_aside(network, trusted).mean(), weights, materialize_grads=True)
+    losses = losses_aside(network, batch)
+    epsilon = torch.zeros_like(losses, requires_grad=True)
+    step = torch.autograd.grad(epsilon @ losses, weights, create_graph=True, materialize_grads=True)
+    return torch.autograd.grad(step, epsilon, toward)[0]
+
+
+def shares(helpfulness: Tensor) -> Tensor:
+    """What is above zero, scaled to sum to 1; all zero if nothing is (Algorithm 1)."""
+    helpful = helpfulness.clamp_min(0)
+    total = helpful.sum()
+    return helpful / torch.where(total > 0, total, 1.0)
+
+
+class Reweight(Watched):
+    """Weighted cross-entropy, with weights from the gradient on a trusted batch (Algorithm 1)."""
+
+    def __init__(self, rate: Callable[[int], float], *, trusted_batch: int, track_every: int) -> None:
+        super().__init__(rate, track_every=track_every)
+        self.trusted_batch = trusted_batch
+        self.trusted: Trusted | None = None
+
+    def begin(self, task: Task, ledgers: Sequence[Ledger] = ()) -> None:
+        """Once, before the first epoch."""
+        super().begin(task, ledgers)
+        if task.trusted is None or len(task.trusted) < 2:
+            raise InputError("l2rw takes at least 2 samples whose labels are known to be right: give them by --trusted")
+        self.trusted = task.trusted
+
+    def phase(self, epoch: int) -> str:
+        """Always the same."""
+        return "reweighting"
+
+    def step(self, learners: Sequence[Learner], batch: Batch, epoch: int, rng: torch.Generator) -> Tensor:
+        """Weight the batch by a trusted one, then learn from it."""
+        (learner,) = learners
+        if self.trusted is None:
+            raise TypeError("a step comes after `begin`")
+        trusted = self.trusted.draw(self.trusted_batch, rng)
+        weights = shares(helpfulness(learner.network, batch, trusted))
+        logits = learner(batch.inputs).float()
+        loss = weights.float() @ F.cross_entropy(logits, batch.labels, reduction="none")
+        learner.descend(loss)
+        return loss.detach()
+
+
+@method(
+    "l2rw",
+    "samples weighted by whether they help on trusted ones, batch by batch (Ren et al. 2018)",
+    needs_trusted=True,
+)
+def l2rw(options: ReweightOptions, epochs: int) -> Method:
+    """Learning to reweight examples."""
+    timeline = Timeline(PUBLISHED, DROPS, epochs)
+    return Reweight(timeline.rate, trusted_batch=options.trusted_batch, track_every=options.track_every)
