@@ -46,7 +46,6 @@ DATA: dict[str, dict[str, Any]] = {
         "epochs": 30,
         "settings": {"augment": "none"},
     },
-    "digits-convnet": {"source": "digits", "net": "convnet", "epochs": 60},
 }
 COST = {"source": "digits", "net": "convnet", "epochs": 12, "noise": "symmetric:0.5"}
 

@@ -116,10 +116,13 @@ def test_two_people_train_on_the_same_noise_by_a_label_file(tmp_path, labelmend)
     assert json.loads((tmp_path / "one" / "run.json").read_text())["noise"]["real"] > 0.6
 
 
-def test_methods_lists_the_ten_of_the_paper_and_their_settings(labelmend):
+def test_methods_lists_every_system_of_the_paper_and_their_settings(labelmend):
     listed = labelmend("methods").stdout
-    for id in ("ce", "st-s", "st-h", "dy-s", "dy-h", "m", "m-dyr-s", "m-dyr-h", "md-dyr-h", "md-dyr-sh"):
+    own = "ce st-s st-h dy-s dy-h m m-dyr-s m-dyr-h md-dyr-h md-dyr-sh"
+    others = "forward backward glc joint mentornet d2l l2rw iterative co-teaching elr dividemix"
+    for id in f"{own} {others}".split():
         assert f"\n{id} " in f"\n{listed}"
+    assert "needs --trusted" in listed
     assert "paper|released" in labelmend("methods", "m-dyr-h").stdout
 
 
@@ -149,6 +152,13 @@ BAD = {
     "no threads": (("digits", "--threads", "0"), "--threads"),
     "missing file": (("nowhere.npz",), "no file"),
     "nothing to resume": (("digits", "--resume"), "no run to resume"),
+    "a method that needs trusted samples": (("digits", "--method", "glc"), "--trusted 10-per-class"),
+    "a learned mentor without trusted samples": (
+        ("digits", "--method", "mentornet", "--set", "mentor=learned"),
+        "give them by --trusted",
+    ),
+    "trusted samples of unknown truth": (("digits", "--trusted", "3"), "name samples that somebody has checked"),
+    "trusted samples from nowhere": (("digits", "--trusted", "nowhere.csv"), "no file"),
     "limit of one": (("digits", "--limit", "1"), "--limit"),
 }
 

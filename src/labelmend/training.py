@@ -62,7 +62,7 @@ def _failed(run: RunDirectory, error: Exception) -> Exception:
 
 @contextmanager
 def _owned(prepared: Prepared) -> Iterator[None]:
-    """Own the run directory and begin or go on in it; one that cannot be written to is left as it was."""
+    """Own the run directory and begin or go on in it; one that cannot be written to, or begun, is left as it was."""
     run, new = prepared.run, not prepared.run.path.exists()
     with ExitStack() as stack:
         try:
@@ -74,7 +74,12 @@ def _owned(prepared: Prepared) -> Iterator[None]:
                 shutil.rmtree(run.path, ignore_errors=True)
             reason = error.strerror or error
             raise InputError(f"cannot write to {run.path}: {reason}; choose another --out") from None
-        yield
+        try:
+            yield
+        except InputError:
+            if new:
+                shutil.rmtree(run.path, ignore_errors=True)
+            raise
 
 
 def _open(prepared: Prepared) -> None:

@@ -4,6 +4,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from labelmend.parts.transitions import (
     backward_cross_entropy,
+    best_temperature,
     bounded_inverse,
     forward_cross_entropy,
     from_certain_samples,
@@ -60,6 +61,13 @@ def test_the_backward_loss_is_bounded_where_predictions_vanish():
     logits = torch.tensor([[1e4, 0.0, 0.0]], dtype=torch.float64)
     loss = backward_cross_entropy(logits, torch.tensor([0]), torch.linalg.inv(NOISE))
     assert abs(loss.item()) <= torch.linalg.inv(NOISE)[0].abs().sum().item() * 9.2104
+
+
+@pytest.mark.parametrize("sharpness", [0.5, 1.0, 2.0])
+def test_the_best_temperature_undoes_predictions_that_are_too_sure_or_not_sure_enough(sharpness):
+    posteriors = NOISE.repeat_interleave(20, dim=0)
+    labels = torch.cat([torch.repeat_interleave(torch.arange(3), (20 * row).round().long()) for row in NOISE])
+    assert best_temperature(sharpness * posteriors.log(), labels) == sharpness
 
 
 def test_sure_samples_give_the_matrix_whatever_outliers_and_doubtful_samples_there_are():

@@ -7,8 +7,8 @@ views of each sample, and nothing trusted. Departures, each with its reason:
   networks learn from the same batch, so that they predict it once for both.
 - The warm-up is the longer of the paper's two, a tenth of the run: a thirtieth is too few steps on small data.
 - Targets are predicted in evaluation mode; in training mode (Released) they would depend on the rest of the batch.
-- The weight of the unlabelled was chosen for each noise rate on validation data; here the mixtures estimate the rate.
-- At 90 % noise the original averages losses over five epochs; here they are always those of the last pass.
+- The weight of the unlabelled was chosen by noise rate; here the mixtures estimate it, and losses are always those of
+  the last pass, not of five.
 """
 
 from collections.abc import Sequence
@@ -51,8 +51,8 @@ def sharpened(probabilities: Tensor, temperature: float) -> Tensor:
 
 
 def weight_at(rate: float, classes: int) -> float:
-    """The weight on straight lines between published ones; it multiplies a mean over classes and grows with them."""
-    return float(np.interp(rate, RATES, WEIGHTS)) * classes / 10
+    """On straight lines between published ones; a mean over classes is weighted, so it grows with them, to 150."""
+    return min(float(np.interp(rate, RATES, WEIGHTS)) * classes / 10, 150.0)
 
 
 class DivideMix(Watched):
