@@ -110,6 +110,12 @@ def test_an_odd_loss_vector_gets_a_verdict_and_counts_as_clean(name, scaling, mi
 
 
 @every_kind
+def test_losses_too_small_for_their_span_to_be_inverted_give_a_sound_mixture_or_a_verdict(scaling, mixture):
+    losses = torch.linspace(1, 500, 1000, dtype=torch.float64) * 5e-324
+    assert_sound(noise_model(scaling, mixture).fit(losses), losses)
+
+
+@every_kind
 def test_verdicts_name_what_is_wrong(scaling, mixture):
     def verdict(name):
         return noise_model(scaling, mixture).fit(torch.tensor(ODD[name], dtype=torch.float64)).verdict

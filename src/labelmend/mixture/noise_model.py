@@ -170,9 +170,8 @@ def _unfit(losses: Tensor) -> str | None:
 def order_statistics(values: Tensor, ranks: Sequence[int]) -> list[float]:
     """The values of these ranks, counted from 0: exact, though only the cells that hold them are sorted."""
     least, greatest = (float(end) for end in values.aminmax())
-    scale = (CELLS - 1) / (greatest - least)
     chunks = torch.split(values, CHUNK)
-    cells = [(chunk - least).mul_(scale).int() for chunk in chunks]
+    cells = [(chunk - least).div_(greatest - least).mul_(CELLS - 1).int() for chunk in chunks]
     reached = sum(torch.bincount(cell, minlength=CELLS) for cell in cells).cumsum(0)  # type: ignore[union-attr]
     found = []
     for rank in ranks:
