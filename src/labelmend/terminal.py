@@ -184,7 +184,7 @@ def show_methods(entries: Mapping[str, Entry], console: Console) -> None:
     """All methods, one line each."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for entry in entries.values():
-        table.add_row(entry.id, entry.summary, "needs --trusted" if entry.needs_trusted else "")
+        table.add_row(entry.id, entry.summary + ("; needs --trusted" if entry.needs_trusted else ""))
     console.print(table, highlight=False)
 
 

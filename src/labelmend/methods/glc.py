@@ -89,7 +89,7 @@ class GoldLossCorrection(Watched):
         return float(0.1 ** (3 * (epoch - first) // length))
 
 
-@method("glc", "predictions brought to noise that trusted samples show (Hendrycks et al. 2018)", needs_trusted=True)
+@method("glc", "as forward, with the matrix that trusted samples show (Hendrycks et al. 2018)", needs_trusted=True)
 def glc(options: WatchedOptions, epochs: int) -> Method:
     """Gold loss correction."""
     return GoldLossCorrection(options, epochs)

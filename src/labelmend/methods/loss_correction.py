@@ -129,13 +129,13 @@ class LossCorrection(Watched):
         ledger.restart()
 
 
-@method("forward", "the loss of predictions that an estimate of the noise was applied to (Patrini et al. 2017)")
+@method("forward", "predictions brought to the noise by an estimated transition matrix (Patrini et al. 2017)")
 def forward(options: LossCorrectionOptions, epochs: int) -> Method:
     """Forward correction (Theorem 2): the predictions are brought to the noise."""
     return LossCorrection(options, Timeline(EPOCHS, DROPS, epochs), forward_cross_entropy)
 
 
-@method("backward", "losses that an estimate of the noise is inverted on (Patrini et al. 2017)")
+@method("backward", "losses corrected by the inverse of an estimated transition matrix (Patrini et al. 2017)")
 def backward(options: BackwardOptions, epochs: int) -> Method:
     """Backward correction (Theorem 1): the losses are brought back from the noise."""
     return LossCorrection(
