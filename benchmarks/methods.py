@@ -55,6 +55,16 @@ def candidates() -> list[str]:
     return [*methods(), f"mentornet{WITH_TRUSTED}"]
 
 
+def has_trusted(method: str) -> bool:
+    """Whether it is measured with trusted samples."""
+    return method.endswith(WITH_TRUSTED) or methods()[method].needs_trusted
+
+
+def named(method: str) -> str:
+    """The method as tables show it, with an asterisk where it has trusted samples."""
+    return f"`{method.removesuffix(WITH_TRUSTED)}`{'*' if has_trusted(method) else ''}"
+
+
 def without_report(*run: Any, **options: Any) -> None:
     """Nobody looks at the report of a benchmark's run."""
 
@@ -66,8 +76,7 @@ def first(split: Split) -> Split:
 
 def run(method: str, seed: int, **options: Any) -> dict[str, Any]:
     """One run from beginning to end, without its report; gives its summary and the seconds of its epochs."""
-    id = method.removesuffix(WITH_TRUSTED)
-    trusted = TRUSTED if method != id or methods()[id].needs_trusted else None
+    id, trusted = method.removesuffix(WITH_TRUSTED), TRUSTED if has_trusted(method) else None
     with tempfile.TemporaryDirectory() as folder:
         config = TrainConfig(
             out=f"{folder}/run",
@@ -124,7 +133,7 @@ def table() -> str:
         rows = kept_results(RESULTS / f"methods-{data}.json")
         parts.append(f"### {data}: accuracy, best / last\n\n" + _grid(rows, _accuracy))
         parts.append(f"### {data}: AUC for wrong labels\n\n" + _grid(rows, _auc, without="0"))
-    lines = ["| method | cost |", "|---|---|", *(f"| `{method}` | {cost:.2f} |" for method, cost in costs.items())]
+    lines = ["| method | cost |", "|---|---|", *(f"| {named(method)} | {cost:.2f} |" for method, cost in costs.items())]
     return "\n\n".join([*parts, "### cost, in runs of ce\n\n" + "\n".join(lines)])
 
 
@@ -133,7 +142,7 @@ def _grid(rows: list[dict[str, Any]], cell: Any, *, without: str = "") -> str:
     lines = ["| method | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for method in [name for name in candidates() if any(row["method"] == name for row in rows)]:
         cells = [cell([row for row in rows if (row["method"], row["noise"]) == (method, noise)]) for noise in columns]
-        lines.append(f"| `{method}` | {' | '.join(cells)} |")
+        lines.append(f"| {named(method)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

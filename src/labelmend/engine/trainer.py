@@ -149,7 +149,8 @@ class Trainer:
         for batch in self.method.batches(self.feed, draws, start=at.step):
             loss = self.method.step(self.learners, batch, epoch, draws.step(at.step)) * len(batch)
             at.loss, at.step = at.loss + loss, at.step + 1
-            self.visited[batch.index] = True
+            if self.method.per_sample:
+                self.visited[batch.index] = True
             if self._heed_signal() == SAVE:
                 self.save()
             self.observer.advance()
