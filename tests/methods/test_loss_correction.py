@@ -143,6 +143,27 @@ def test_the_second_network_starts_from_scratch():
         assert torch.equal(learner.network.weight, make_linear().weight) is afresh
 
 
+def test_the_second_network_learns_given_labels_for_as_long_as_the_first_needed():
+    correction, ledger, posteriors = begun()
+    believe(correction, ledger, posteriors, 3)
+    correction.matrix = NOISE
+    assert [correction.phase(epoch) for epoch in (75, 76, 78, 79)] == [
+        "first network",
+        "second network",
+        "second network",
+        "corrected loss",
+    ]
+    inputs, labels = torch.tensor([[1.0, 2.0], [0.5, -1.0]]), torch.tensor([0, 2])
+    index = correction.held_out.nonzero()[:2, 0]
+    plain, corrected = (
+        correction.step([make_learner()], Batch(inputs, labels, index), epoch, torch.Generator()) for epoch in (78, 79)
+    )
+    logits = make_linear()(inputs).detach()
+    torch.testing.assert_close(plain, F.cross_entropy(logits, labels))
+    expected = -(logits.softmax(dim=1) @ NOISE)[torch.arange(2), labels].log().mean()
+    torch.testing.assert_close(corrected, expected)
+
+
 def test_a_run_in_full_has_the_published_epochs():
     correction, _, _ = begun()
     assert [correction.phase(epoch) for epoch in (1, 75, 76, 300)] == ["first network"] * 2 + ["corrected loss"] * 2

@@ -1,14 +1,14 @@
 """Loss correction by a transition matrix, forward and backward (Patrini et al. 2017, "Making Deep Neural Networks
 Robust to Label Noise: a Loss Correction Approach").
 
-Needs nothing. A first network learns the given labels, and what it predicts for samples that are surely of class i is
-row i of the matrix T. A second one starts from scratch with the loss corrected by T. As in the authors' code, a tenth
-of the samples is held out from the first network, and T is taken where their loss is lowest, before it memorises.
-Departures: both networks share the run's epochs, 75 and 225 of 300 with the learning rates of Arazo et al. (2019), and
-the second is the last one, not the one of the lowest held-out loss. Row i is a mean over samples around the surest 30 %
-of a class (the 97th percentile, if there are ten), not one sample, at the temperature that suits the held-out labels
-best. Backward: T is mixed with the identity, as the authors can, but only as far as its inverse needs it, and 1e-4 is
-added to probabilities, which they bound at 1e-7.
+Needs nothing. What a first network predicts for samples that are surely of class i is row i of the matrix T. A second
+one starts from scratch and learns by the loss corrected with T. As in the authors' code, a tenth of the samples is held
+out from the first, and T is taken where their loss is lowest, before it memorises. Departures: the second learns the
+given labels for as long as the first took to that point, because from its first step on the corrected loss can lose a
+class of small data for good; both share the run's epochs, 75 and 225 of 300 with the learning rates of Arazo et al.
+(2019); the last network counts, not the one of the lowest held-out loss. Row i is a mean over samples around the surest
+30 % of a class (the 97th percentile, if there are ten), at the temperature that suits the held-out labels. Backward: T
+is mixed with the identity, but only as far as its inverse needs it, and 1e-4 is added to probabilities.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,13 +19,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from ..core import Batch, Learner, Ledger, Method, Task, generator
-from ..parts.transitions import (
-    backward_cross_entropy,
-    best_temperature,
-    bounded_inverse,
-    forward_cross_entropy,
-    from_certain_samples,
-)
+from ..parts import transitions
 from .registry import method
 from .timeline import Timeline
 from .watched import Watched, WatchedOptions
@@ -40,7 +34,7 @@ class LossCorrectionOptions(WatchedOptions):
     """What can be changed with `--set`."""
 
     held_out: float = field(
-        default=0.1, metadata={"help": "share of the samples kept from the first network", "least": 0.01, "most": 0.5}
+        default=0.1, metadata={"help": "share kept from the first network", "least": 0.01, "most": 0.5}
     )
 
 
@@ -48,15 +42,13 @@ class LossCorrectionOptions(WatchedOptions):
 class BackwardOptions(LossCorrectionOptions):
     """What can be changed with `--set` in the backward correction."""
 
-    largest: float = field(
-        default=10.0, metadata={"help": "most that a sample may weigh: row sum of |inverse of T|", "least": 1}
-    )
+    largest: float = field(default=10.0, metadata={"help": "most that a sample may weigh in all", "least": 1})
 
 
 class LossCorrection(Watched):
     """A first network that finds T, and a second one that learns by the loss corrected with it.
 
-    `matrix` is what the loss takes: T as `prepared`.
+    `matrix` is what the loss takes: T as `prepared`. `ripe` is the epoch that it comes from.
     """
 
     records = frozenset({"losses", "beliefs"})
@@ -73,7 +65,7 @@ class LossCorrection(Watched):
     ) -> None:
         super().__init__(timeline.rate, track_every=options.track_every)
         self.options, self.loss, self.prepared = options, loss, prepared
-        self.corrects_from = timeline.start(CORRECTED_FROM)
+        self.afresh_from, self.ripe = timeline.start(CORRECTED_FROM), 0
         self.register_buffer("matrix", torch.zeros(0))
         self.register_buffer("lowest", torch.zeros(()))
 
@@ -88,16 +80,22 @@ class LossCorrection(Watched):
         self.held_out = (chosen < max(1, round(self.options.held_out * samples))).to(device)
 
     def phase(self, epoch: int) -> str:
-        """Which of the two networks learns."""
-        return "first network" if epoch < self.corrects_from else "corrected loss"
+        """Which of the two networks learns, and how."""
+        if epoch < self.afresh_from:
+            return "first network"
+        return "corrected loss" if self.corrects(epoch) else "second network"
+
+    def corrects(self, epoch: int) -> bool:
+        """Whether the second network has learned as long as the first had when it was best."""
+        return epoch >= self.afresh_from + self.ripe
 
     def tracks(self, epoch: int) -> bool:
         """After each epoch of the first network, any of which may be its best."""
-        return epoch < self.corrects_from or super().tracks(epoch)
+        return epoch < self.afresh_from or super().tracks(epoch)
 
     def epoch_begin(self, learners: Sequence[Learner], epoch: int) -> None:
         """The second network starts from scratch."""
-        if epoch == self.corrects_from:
+        if epoch == self.afresh_from:
             for learner in learners:
                 learner.reset()
 
@@ -105,12 +103,12 @@ class LossCorrection(Watched):
         """Learn the labels that are not held out, or all of them by the corrected loss."""
         (learner,) = learners
         logits = learner(batch.inputs).float()
-        if epoch < self.corrects_from:
-            weights = (~self.held_out[batch.index]).float()
+        if self.corrects(epoch):
+            loss = self.loss(logits, batch.labels, self.matrix).mean()
+        else:
+            weights = (~self.held_out[batch.index] | (epoch >= self.afresh_from)).float()
             losses = weights * F.cross_entropy(logits, batch.labels, reduction="none")
             loss = losses.sum() / weights.sum().clamp_min(1)
-        else:
-            loss = self.loss(logits, batch.labels, self.matrix).mean()
         learner.descend(loss)
         return loss.detach()
 
@@ -118,21 +116,29 @@ class LossCorrection(Watched):
         """Estimate T anew whenever the first network is better than before; each of its passes counts by itself."""
         super().epoch_end(ledgers, epoch)
         (ledger,), labels = ledgers, self.labels[self.held_out]
-        if epoch >= self.corrects_from or ledger.beliefs is None:
+        if epoch >= self.afresh_from or ledger.beliefs is None:
             return
         beliefs = ledger.beliefs.float()
-        beliefs = beliefs / best_temperature(beliefs[self.held_out], labels)
+        beliefs = beliefs / transitions.best_temperature(beliefs[self.held_out], labels)
         held_out_loss = F.cross_entropy(beliefs[self.held_out], labels)
         if held_out_loss < self.lowest:
-            self.lowest = held_out_loss
-            self.matrix = self.prepared(from_certain_samples(beliefs.softmax(dim=1), between=SUREST))
+            self.lowest, self.ripe = held_out_loss, epoch
+            self.matrix = self.prepared(transitions.from_certain_samples(beliefs.softmax(dim=1), between=SUREST))
         ledger.restart()
+
+    def get_extra_state(self) -> dict[str, int]:
+        """The epoch of the matrix: a plain number, because steps go by it and must not wait for a GPU."""
+        return {"ripe": self.ripe}
+
+    def set_extra_state(self, state: dict[str, int]) -> None:
+        """Take back what `get_extra_state` gave."""
+        self.ripe = state["ripe"]
 
 
 @method("forward", "predictions brought to the noise by an estimated transition matrix (Patrini et al. 2017)")
 def forward(options: LossCorrectionOptions, epochs: int) -> Method:
     """Forward correction (Theorem 2): the predictions are brought to the noise."""
-    return LossCorrection(options, Timeline(EPOCHS, DROPS, epochs), forward_cross_entropy)
+    return LossCorrection(options, Timeline(EPOCHS, DROPS, epochs), transitions.forward_cross_entropy)
 
 
 @method("backward", "losses corrected by the inverse of an estimated transition matrix (Patrini et al. 2017)")
@@ -141,6 +147,6 @@ def backward(options: BackwardOptions, epochs: int) -> Method:
     return LossCorrection(
         options,
         Timeline(EPOCHS, DROPS, epochs),
-        backward_cross_entropy,
-        prepared=lambda transition: bounded_inverse(transition, largest=options.largest),
+        transitions.backward_cross_entropy,
+        prepared=lambda transition: transitions.bounded_inverse(transition, largest=options.largest),
     )
