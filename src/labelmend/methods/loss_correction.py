@@ -46,10 +46,7 @@ class BackwardOptions(LossCorrectionOptions):
 
 
 class LossCorrection(Watched):
-    """A first network that finds T, and a second one that learns by the loss corrected with it.
-
-    `matrix` is what the loss takes: T as `prepared`. `ripe` is the epoch that it comes from.
-    """
+    """A first network that finds T, in epoch `ripe`, and a second one whose loss takes `matrix`: T as `prepared`."""
 
     records = frozenset({"losses", "beliefs"})
     matrix: Tensor
