@@ -3,6 +3,7 @@ from types import ModuleType
 import pytest
 
 import labelmend
+from labelmend.errors import InputError
 
 
 @pytest.mark.parametrize("name", labelmend.__all__)
@@ -16,3 +17,13 @@ def test_a_public_name_is_what_it_says_however_often_it_is_asked_for(name):
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'fit'"):
         _ = labelmend.fit
+
+
+def test_bad_input_met_after_training_does_not_cost_the_run(train_digits, tmp_path, monkeypatch):
+    def damaged(run):
+        raise InputError("epochs.jsonl is damaged")
+
+    monkeypatch.setattr("labelmend.training.build_report", damaged)
+    with pytest.raises(InputError, match="damaged"):
+        train_digits(epochs=1)
+    assert list((tmp_path / "run" / "checkpoints").glob("epoch-*"))

@@ -14,6 +14,7 @@ from .assembly import assemble, norm_at
 from .core import Draws, Learner, Ledger
 from .data import Dataset
 from .data.feed import Normaliser
+from .engine.checkpoint import saved
 from .engine.compilation import Decision, compiled_forward, decide
 from .engine.evaluation import detection_auc
 from .engine.faults import NotFiniteError
@@ -77,7 +78,7 @@ def _owned(prepared: Prepared) -> Iterator[None]:
         try:
             yield
         except InputError:
-            if new:
+            if new and not saved(run.checkpoints):
                 shutil.rmtree(run.path, ignore_errors=True)
             raise
 

@@ -49,10 +49,8 @@ class Processes:
 
     def owned(self, mine: Tensor) -> Tensor:
         """My rows, and for the first process also those that are nobody's, so that each row has one owner."""
-        if self.count == 1 or self.rank > 0:
-            self.total(mine.int())
-            return mine
-        return mine | (self.total(mine.int()) == 0)
+        nobodys = self.total(mine.int()) == 0
+        return mine | nobodys if self.main else mine
 
     def combine(self, values: Tensor, mine: Tensor) -> None:
         """Fill in, from the process that has it, every row that is not mine."""
