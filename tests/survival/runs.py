@@ -29,8 +29,12 @@ class Run:
             *map(str, words),
         ]
 
+    def described(self) -> bool:
+        """Whether run.json is there."""
+        return (self.folder / "run.json").exists()
+
     def start(self, place: str = "none", number: int = 0, *more: str) -> subprocess.Popen:
-        resume = ["--resume"] if (self.folder / "run.json").exists() else []
+        resume = ["--resume"] if self.described() else []
         command = [sys.executable, str(CHILD), place, str(number), *self.words, *resume, *more]
         return subprocess.Popen(command, env=ONE_THREAD, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

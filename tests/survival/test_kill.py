@@ -26,8 +26,9 @@ def test_killed_in_a_step_a_save_and_a_fit_it_ends_the_same(run):
 
 
 def wait_for_owner(run, process):
+    """Until the process owns the run and has described it: what `start` goes by when it adds --resume."""
     lock, until = run.folder / ".lock", time.monotonic() + 120
-    while not lock.exists() or f"process {process.pid} " not in lock.read_text():
+    while not run.described() or f"process {process.pid} " not in lock.read_text():
         assert process.poll() is None
         assert time.monotonic() < until
         time.sleep(0.05)

@@ -20,7 +20,7 @@ class Pair(Run):
     """A run in two processes."""
 
     def start(self, place: str = "none", number: int = 0, *more: str) -> subprocess.Popen:
-        resume = ["--resume"] if (self.folder / "run.json").exists() else []
+        resume = ["--resume"] if self.described() else []
         command = [*TORCHRUN, str(RANK), str(self.folder.parent), *self.words, *resume, *more]
         pipe = subprocess.PIPE
         return subprocess.Popen(command, env=ONE_THREAD, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
