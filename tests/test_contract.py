@@ -28,6 +28,7 @@ CONTRACT = (
     "model.json",
     "report.html",
 )
+TWICE = {"details": "paper", "noise_model": "bmm", "track_every": "0.5"}
 
 
 def without_seconds(run):
@@ -85,6 +86,26 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(method, train_digits, tmp_pa
     for name in ("labels.csv", "noise.json", "evidence/losses.f16", "evidence/features.safetensors"):
         assert (run.path / name).read_bytes() == (whole.path / name).read_bytes()
     assert without_seconds(run) == without_seconds(whole)
+
+
+@pytest.mark.usefixtures("without_report")
+@pytest.mark.parametrize("polls", range(8))
+def test_a_run_with_passes_inside_epochs_resumes_exactly_from_anywhere(polls, train_digits, tmp_path, after):
+    whole = train_digits("whole", settings=TWICE)
+    config = TrainConfig(**whole.read()["config"] | {"out": str(tmp_path / "cut")})
+    with pytest.raises(InterruptedRunError):
+        train(prepare(config), signals=after(polls))
+    run, _ = train(prepare(dataclasses.replace(config, resume=True)))
+    assert run.model.read_bytes() == whole.model.read_bytes()
+    assert run.labels_csv.read_bytes() == whole.labels_csv.read_bytes()
+    assert without_seconds(run) == without_seconds(whole)
+
+
+@pytest.mark.usefixtures("without_report")
+def test_a_pass_inside_an_epoch_changes_what_is_learned_and_not_what_is_kept_of_epochs(train_digits):
+    twice, once = train_digits("twice", settings=TWICE), train_digits("once", settings=TWICE | {"track_every": "1"})
+    assert once.model.read_bytes() != twice.model.read_bytes()
+    assert once.losses.stat().st_size == twice.losses.stat().st_size
 
 
 @pytest.mark.usefixtures("without_report")

@@ -2,30 +2,21 @@
 
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
 
 from .config import Optimisation, TrainConfig
+from .console import err, out
 from .errors import InputError, InterruptedRunError, LostError, visible
+from .experiments.command import reproduce
 
 if TYPE_CHECKING:
     from .labels.apply import Plan
-
-
-class SafeConsole(Console):
-    """A console on which names from files stay text: what would steer the terminal is written out."""
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        for segment in super().render(renderable, options):
-            lines = segment.text.split("\n")
-            yield segment if segment.control else segment._replace(text="\n".join(map(visible, lines)))
 
 
 app = typer.Typer(
@@ -35,13 +26,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-out = SafeConsole()
-err = SafeConsole(stderr=True)
 CHANGES_SHOWN = 15
 LABELS_SHOWN = 20
 MANY = 2000
 MOST_WORKERS = 256
 MOST_THREADS = 1024
+app.command()(reproduce)
 
 Source = Annotated[
     str,

@@ -195,6 +195,22 @@ def _vote(leaders: Tensor, leads: Tensor, index: Tensor, votes: Tensor, weight: 
     leads[index] = lead.abs()
 
 
+def head_of(network: nn.Module) -> nn.Linear:
+    """A network's last linear layer."""
+    return [module for module in network.modules() if isinstance(module, nn.Linear)][-1]
+
+
+@contextmanager
+def inputs_of(layer: nn.Module) -> Iterator[list[Tensor]]:
+    """What goes into a layer, for every pass that is made inside."""
+    seen: list[Tensor] = []
+    hook = layer.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    try:
+        yield seen
+    finally:
+        hook.remove()
+
+
 class Learner:
     """A network with its optimiser: predicts when called, and learns by `descend`.
 
@@ -248,19 +264,17 @@ class Learner:
     @property
     def head(self) -> nn.Linear:
         """The network's last linear layer."""
-        return [module for module in self.network.modules() if isinstance(module, nn.Linear)][-1]
+        return head_of(self.network)
 
     @contextmanager
     def features(self) -> Iterator[list[Tensor]]:
         """What goes into the last layer, [n, features] with its gradients, for every pass that is made inside."""
-        seen: list[Tensor] = []
-        hook = self.head.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
         was_watched, self.watched = self.watched, True
         try:
-            yield seen
+            with inputs_of(self.head) as seen:
+                yield seen
         finally:
             self.watched = was_watched
-            hook.remove()
 
     def set_rate(self, factor: float) -> None:
         """Set the learning rate to this multiple of the one the run started with."""
@@ -397,8 +411,12 @@ class Method(nn.Module):
         """Whether a tracking pass follows this epoch; the last epoch always has one."""
         return True
 
+    def tracks_before(self, step: int, steps: int) -> bool:
+        """Whether a tracking pass comes inside an epoch too, before this one of its steps, counted from 0."""
+        return False
+
     def epoch_end(self, ledgers: Sequence[Ledger], epoch: int) -> None:
-        """After the tracking pass of an epoch that has one."""
+        """After every tracking pass of an epoch."""
 
     def estimate(self) -> NoiseEstimate | None:
         """What is known of the labels so far, if the method keeps track."""

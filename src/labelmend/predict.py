@@ -1,6 +1,7 @@
 """Use a trained model."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .core import generator
+from .core import generator, head_of, inputs_of
 from .data.decode import MOST_PIXELS
 from .data.feed import Normaliser, sweep_size
 from .data.noise import read_json
@@ -30,14 +31,25 @@ class Model:
     @torch.no_grad()
     def probabilities(self, inputs: Tensor) -> NDArray[np.float32]:
         """Class probabilities, [n, C]; inputs are raw images or features as in the data set."""
-        if tuple(inputs.shape[1:]) != self.shape:
-            raise InputError(f"the model takes samples of shape {self.shape}, not {tuple(inputs.shape[1:])}")
-        parts = []
-        for chunk in torch.split(inputs, sweep_size(inputs.device)):
-            batch = self.normalise(chunk)
-            parts.append(torch.stack([network(batch).softmax(dim=1) for network in self.networks]).mean(dim=0))
+        parts = [
+            torch.stack([network(batch).softmax(dim=1) for network in self.networks]).mean(dim=0)
+            for batch in self._batches(inputs)
+        ]
         found: NDArray[np.float32] = torch.cat(parts).numpy()
         return found
+
+    @torch.no_grad()
+    def features(self, inputs: Tensor) -> Tensor:
+        """What goes into the first network's last layer, [n, features]."""
+        with inputs_of(head_of(self.networks[0])) as seen:
+            for batch in self._batches(inputs):
+                self.networks[0](batch)
+        return torch.cat(seen)
+
+    def _batches(self, inputs: Tensor) -> Iterator[Tensor]:
+        if tuple(inputs.shape[1:]) != self.shape:
+            raise InputError(f"the model takes samples of shape {self.shape}, not {tuple(inputs.shape[1:])}")
+        return (self.normalise(chunk) for chunk in torch.split(inputs, sweep_size(inputs.device)))
 
 
 def load_model(run: RunDirectory) -> Model:

@@ -32,14 +32,20 @@ from .report.build import build_report
 
 
 def train(
-    prepared: Prepared, *, observer: Observer | None = None, signals: Signals | None = None
+    prepared: Prepared, *, observer: Observer | None = None, signals: Signals | None = None, report: bool = True
 ) -> tuple[RunDirectory, list[str]]:
-    """Run all epochs that are left and write every file of the run directory; gives it with any warnings."""
+    """Run all epochs that are left and write every file of the run directory; gives it with any warnings.
+
+    A run that nobody will look at needs no report, which can be built later.
+    """
     run = prepared.run
     with _owned(prepared) if run.writes else nullcontext():
         prepared.accelerator.wait_for_everyone()
         try:
-            return run, _run(prepared, observer, signals)
+            warnings = _run(prepared, observer, signals)
+            if report and run.writes:
+                build_report(run)
+            return run, warnings
         except InterruptedRunError:
             run.update(status="interrupted")
             raise
@@ -155,7 +161,6 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
         "seconds": round(sum(r["seconds"] for r in epochs), 1),
     }
     run.update(status="finished", summary=summary)
-    build_report(run)
 
 
 def label_table(data: Dataset, ledgers: list[Ledger], judgement: Judgement) -> LabelTable:

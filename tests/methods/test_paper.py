@@ -216,6 +216,17 @@ def test_epochs_are_tracked_as_often_as_asked_in_every_preset(details):
     assert [epoch for epoch in range(1, 13) if method.tracks(epoch)] == [3, 6, 9, 12]
 
 
+def test_half_an_epoch_between_passes_makes_two_in_each():
+    method = build("dy-h", 12, track_every=0.5)
+    assert all(method.tracks(epoch) for epoch in range(1, 13))
+    assert [step for step in range(45) if method.tracks_before(step, 45)] == [22]
+    often = build("dy-h", 12, track_every=0.25)
+    assert [step for step in range(8) if often.tracks_before(step, 8)] == [2, 4, 6]
+    assert [step for step in range(2) if often.tracks_before(step, 2)] == [1]
+    for rarely in (1, 5):
+        assert not any(build("dy-h", 12, track_every=rarely).tracks_before(step, 45) for step in range(45))
+
+
 def test_every_tracking_pass_renews_the_mixture_and_the_verdict():
     method = build("dy-h", 120)
     method.begin(make_task())

@@ -147,6 +147,8 @@ class Trainer:
             self.method.epoch_begin(self.learners, epoch)
         self.observer.stage(epoch, self.method.phase(epoch), self.feed.steps, at.step)
         for batch in self.method.batches(self.feed, draws, start=at.step):
+            if self.method.tracks_before(at.step, self.feed.steps):
+                self._track_inside(epoch, at.step)
             loss = self.method.step(self.learners, batch, epoch, draws.step(at.step)) * len(batch)
             at.loss, at.step = at.loss + loss, at.step + 1
             if self.method.per_sample:
@@ -166,16 +168,20 @@ class Trainer:
         """Whether a tracking pass follows this epoch."""
         return epoch == self.task.epochs or self.method.tracks(epoch)
 
-    def track(self, epoch: int) -> None:
-        """Record what the networks make of every sample, and let the method judge by it."""
+    def track(self, epoch: int, step: int = 0) -> None:
+        """Record what the networks make of every sample, and let the method judge by it.
+
+        Inside an epoch, before its step, the method judges anew, and what is kept of each epoch stays as it was.
+        """
         self.observer.stage(epoch, "tracking", 0)
         unripe = int(UNRIPE * self.task.epochs)
-        first_ripe = epoch > unripe and not any(self.tracks(e) for e in range(unripe + 1, epoch))
+        first_ripe = step == 0 and epoch > unripe and not any(self.tracks(e) for e in range(unripe + 1, epoch))
         for learner, ledger in zip(self.learners, self.ledgers, strict=True):
             if first_ripe:
                 ledger.restart()
             ledger.open_pass()
-            rng = generator(self.seed, "tracking", epoch) if self.method.track_augmented else None
+            inside = (step,) if step else ()
+            rng = generator(self.seed, "tracking", epoch, *inside) if self.method.track_augmented else None
             self.processes.share_buffers(learner.network)
             mine = torch.zeros(len(self.task), dtype=torch.bool, device=ledger.losses.device)
             with learner.evaluating():
@@ -185,8 +191,18 @@ class Trainer:
             for values in ledger.recorded().values():
                 self.processes.combine(values, mine)
             check_losses(ledger.losses, epoch, self.name)
-        self.run.append_losses(self.ledgers[0].losses, after=sum(self.tracks(e) for e in range(1, epoch)))
+        if step == 0:
+            self.run.append_losses(self.ledgers[0].losses, after=sum(self.tracks(e) for e in range(1, epoch)))
         self.method.epoch_end(self.ledgers, epoch)
+
+    def _track_inside(self, epoch: int, step: int) -> None:
+        """A tracking pass between two steps; if interrupted, it is as if it had not begun."""
+        before = copy.deepcopy(self._tracked())
+        try:
+            self.track(epoch, step)
+        except InterruptedRunError:
+            self._restore_tracked(before)
+            raise
 
     def save(self) -> None:
         """Write a checkpoint of where the run stands."""

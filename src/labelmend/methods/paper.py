@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..core import Method, Step
+from ..errors import InputError
 from ..mixture import Iterations, noise_model
 from ..parts.mixing import DynamicMixup, Mixup
 from ..parts.penalties import UniformPrior
@@ -33,8 +34,9 @@ class PaperOptions:
         metadata={"help": "beta or Gaussian mixture of losses; auto: beta until leads of other classes form two humps"},
     )
     em_iterations: Iterations = field(default=10, metadata={"help": "EM iterations, or converged", "least": 1})
-    track_every: int | None = field(
-        default=None, metadata={"help": "epochs between two tracking passes; none takes the preset's", "least": 1}
+    track_every: int | float | None = field(
+        default=None,
+        metadata={"help": "epochs between two tracking passes; 0.5: two each; none takes the preset's", "least": 0.01},
     )
     eta: float = field(default=1.0, metadata={"help": "strength of the class-balance penalty R (Eq. 14)", "least": 0})
     mixup_alpha: float = field(default=32.0, metadata={"help": "mixup draws shares from Beta(a, a)", "least": 1e-3})
@@ -51,6 +53,8 @@ class Plan:
     """What the ten recipes share: options, details, the timeline and the noise model."""
 
     def __init__(self, options: PaperOptions, epochs: int, schedule: str, *, soft_guess: bool = False) -> None:
+        if options.track_every is not None and options.track_every > 1 and options.track_every % 1:
+            raise InputError(f"setting track_every over 1 must be a whole number, not {options.track_every}")
         self.options = options
         self.details: Details = DETAILS[options.details]
         published, drops, warm_up = PUBLISHED[schedule if options.schedule == "auto" else options.schedule]

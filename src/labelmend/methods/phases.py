@@ -20,7 +20,7 @@ class Phases(Watched):
         suspicion: Suspicion,
         *,
         rate: Callable[[int], float],
-        track_every: int = 1,
+        track_every: float = 1,
         track_augmented: bool = False,
         keep_beliefs: bool = False,
     ) -> None:

@@ -17,7 +17,8 @@ class WatchedOptions:
 class Watched(Method):
     """A method that is watched by a noise model: to be one, say how a batch is learned.
 
-    The last tracking pass before an epoch of `needs_fresh` comes right before it.
+    A tracking pass follows every `track_every` epochs, and comes more than once in each if that is under 1. The last
+    one before an epoch of `needs_fresh` comes right before it.
     """
 
     def __init__(
@@ -25,7 +26,7 @@ class Watched(Method):
         rate: Callable[[int], float],
         *,
         suspicion: Suspicion | None = None,
-        track_every: int = 1,
+        track_every: float = 1,
         needs_fresh: Sequence[int] = (),
     ) -> None:
         super().__init__()
@@ -46,7 +47,12 @@ class Watched(Method):
 
     def tracks(self, epoch: int) -> bool:
         """Every so many epochs, and before an epoch that goes by what was tracked."""
-        return epoch % self.track_every == 0 or epoch + 1 in self.needs_fresh
+        return self.track_every < 1 or epoch % self.track_every == 0 or epoch + 1 in self.needs_fresh
+
+    def tracks_before(self, step: int, steps: int) -> bool:
+        """At equal distances inside an epoch, as many as fit."""
+        parts = int(1 / self.track_every)
+        return step in {part * steps // parts for part in range(1, parts)} - {0}
 
     def epoch_end(self, ledgers: Sequence[Ledger], epoch: int) -> None:
         """Refit the noise model."""

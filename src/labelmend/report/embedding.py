@@ -23,8 +23,7 @@ LARGEST_FEATURES = 16 << 20
 
 def embedding(findings: Findings, kind: str) -> dict[str, Any] | None:
     """Both panels as PNG addresses with the colours of the classes; None if the run kept no features."""
-    if kind not in EMBEDDINGS:
-        raise InputError(f"--embedding must be one of {', '.join(EMBEDDINGS)}, not {kind!r}")
+    check_embedding(kind)
     if not findings.run.features.is_file():
         return None
     if findings.run.features.stat().st_size > LARGEST_FEATURES:
@@ -34,7 +33,7 @@ def embedding(findings: Findings, kind: str) -> dict[str, Any] | None:
     with safe_open(findings.run.features, framework="numpy") as file:
         rows, features = file.get_tensor("index"), file.get_tensor("features")
         explained = [float(share) for share in (file.metadata() or {}).get("explained", "").split(",") if share]
-    places = _umap(features) if kind == "umap" else _two_columns(features)
+    places = in_the_plane(features, kind)
     colours = class_colours(findings.column("given"), len(findings.classes))
     flagged = findings.flagged[rows]
     names = ("given", "suggested")
@@ -59,8 +58,17 @@ def class_colours(labels: NDArray[np.int64], classes: int) -> NDArray[np.str_]:
     return colours
 
 
-def _two_columns(features: NDArray[np.float32]) -> NDArray[np.float32]:
-    return np.pad(features, ((0, 0), (0, max(0, 2 - features.shape[1]))))[:, :2]
+def check_embedding(kind: str) -> None:
+    """Refuse a kind of embedding that there is not."""
+    if kind not in EMBEDDINGS:
+        raise InputError(f"--embedding must be one of {', '.join(EMBEDDINGS)}, not {kind!r}")
+
+
+def in_the_plane(components: NDArray[np.float32], kind: str) -> NDArray[np.float32]:
+    """Principal components as places in the plane, [n, 2]: the first two of them, or UMAP of them all."""
+    if kind == "umap":
+        return _umap(components)
+    return np.pad(components, ((0, 0), (0, max(0, 2 - components.shape[1]))))[:, :2]
 
 
 def _umap(features: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,0 +1,130 @@
+"""Results as the paper's tables: best and last accuracy by row and noise level, mean and spread over seeds."""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .catalogue import Planned
+from .protocol import Scale
+from .published import published
+from .runs import Result
+from .text import csv_text, markdown_table
+
+Results = Mapping[str, Result]
+"""What runs came to, by their keys."""
+COLUMNS = (
+    "data",
+    "source",
+    "row",
+    "method",
+    "noise",
+    "seed",
+    "best",
+    "last",
+    "auc",
+    "judged",
+    "noise_rate",
+    "largest",
+    "seconds",
+    "key",
+    "version",
+    "commit",
+    "error",
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table, in percent, over some seeds; and the paper's, if it has one."""
+
+    values: tuple[float, ...]
+    paper: float | None = None
+
+    @property
+    def mean(self) -> float:
+        """Mean over the seeds; nothing to average is less than anything."""
+        return statistics.mean(self.values) if self.values else -math.inf
+
+    def __str__(self) -> str:
+        if not self.values:
+            own = "diverged"
+        elif len(self.values) == 1:
+            own = f"{self.mean:.1f}"
+        else:
+            own = f"{self.mean:.1f} ± {statistics.stdev(self.values):.1f}"
+        return own if self.paper is None else f"{own} ({self.paper:.1f})"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One data set's part of a table: for each row and noise level the best and the last accuracy."""
+
+    title: str
+    noise: tuple[int | None, ...]
+    rows: dict[str, dict[int | None, dict[str, Cell]]]
+
+    def lines(self) -> list[list[str]]:
+        """Header and body as text; the highest of each column is marked with asterisks on both sides."""
+        header = ["", "", *("labels as they are" if level is None else f"{level} %" for level in self.noise)]
+        body = []
+        for name, cells in self.rows.items():
+            for which in ("best", "last"):
+                texts = [
+                    "" if level not in cells else self._marked(cells[level][which], level, which)
+                    for level in self.noise
+                ]
+                body.append([name if which == "best" else "", which, *texts])
+        return [header, *body]
+
+    def _marked(self, cell: Cell, level: int | None, which: str) -> str:
+        rivals = [cells[level][which].mean for cells in self.rows.values() if level in cells]
+        highest = len(rivals) > 1 and cell.values and round(cell.mean, 1) >= round(max(rivals), 1)
+        return f"**{cell}**" if highest else str(cell)
+
+
+def grids(table: str, scale: Scale, runs: Sequence[Planned], results: Results) -> list[Grid]:
+    """The table's parts, one a data set; the paper's numbers stand beside ours at the paper's scale."""
+    places: dict[tuple[str, str, int | None], list[Planned]] = {}
+    for run in runs:
+        places.setdefault((run.data, run.row, run.noise), []).append(run)
+    parts = []
+    for data in dict.fromkeys(run.data for run in runs):
+        rows: dict[str, dict[int | None, dict[str, Cell]]] = {}
+        for (role, row, level), same in places.items():
+            if role != data:
+                continue
+            found = [results[run.key] for run in same]
+            known = published().get((table, data, row, "" if level is None else str(level)))
+            rows.setdefault(row, {})[level] = {
+                which: Cell(
+                    tuple(100 * value for value in (getattr(result, which) for result in found) if value is not None),
+                    getattr(known, which) if known is not None and scale.name == "paper" else None,
+                )
+                for which in ("best", "last")
+            }
+        levels = tuple(dict.fromkeys(run.noise for run in runs if run.data == data))
+        parts.append(Grid(scale.stages[data].title, levels, rows))
+    return parts
+
+
+def markdown(parts: Sequence[Grid]) -> str:
+    """All parts as Markdown tables under their titles."""
+    return "\n\n".join(f"**{part.title}**\n\n{markdown_table(part.lines(), right_from=2)}" for part in parts)
+
+
+def by_run(scale: Scale, runs: Sequence[Planned], results: Results) -> str:
+    """One line a run, as CSV: all that was measured, by which code."""
+    lines: list[Sequence[object]] = [COLUMNS]
+    for run in runs:
+        place = {
+            "data": run.data,
+            "source": scale.stages[run.data].source,
+            "row": run.row,
+            "method": run.config.method,
+            "noise": run.config.noise,
+            "seed": run.config.seed,
+        }
+        known = place | vars(results[run.key])
+        lines.append([known[column] for column in COLUMNS])
+    return csv_text(lines)
