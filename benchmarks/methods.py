@@ -19,11 +19,11 @@ from typing import Any
 
 from common import kept_results, stamp
 
-from labelmend import training
 from labelmend.config import TrainConfig
 from labelmend.data import Split
 from labelmend.methods import methods
 from labelmend.preparation import prepare
+from labelmend.training import train
 
 RESULTS = Path(__file__).with_name("results")
 TESTED = 2000
@@ -65,10 +65,6 @@ def named(method: str) -> str:
     return f"`{method.removesuffix(WITH_TRUSTED)}`{'*' if has_trusted(method) else ''}"
 
 
-def without_report(*run: Any, **options: Any) -> None:
-    """Nobody looks at the report of a benchmark's run."""
-
-
 def first(split: Split) -> Split:
     """The first samples of a test split, because it is evaluated after every epoch."""
     return Split(split.inputs[:TESTED], split.labels[:TESTED])  # type: ignore[index]
@@ -91,7 +87,7 @@ def run(method: str, seed: int, **options: Any) -> dict[str, Any]:
         prepared = prepare(config)
         if prepared.data.test is not None:
             prepared.data = replace(prepared.data, test=first(prepared.data.test))
-        finished, _ = training.train(prepared)
+        finished, _ = train(prepared, report=False)
         summary: dict[str, Any] = finished.read()["summary"]
         return summary | {"epochs": [record["seconds"] for record in finished.epochs()]}
 
@@ -167,7 +163,6 @@ def main() -> None:
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
-    training.build_report = without_report
     if asked.what == "measure":
         for data in asked.data.split(","):
             measure(data, asked)

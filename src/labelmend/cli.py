@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .config import Optimisation, TrainConfig
+from .config import MOST_THREADS, Optimisation, TrainConfig
 from .console import err, out
 from .errors import InputError, InterruptedRunError, LostError, visible
 from .experiments.command import reproduce
@@ -30,8 +30,6 @@ CHANGES_SHOWN = 15
 LABELS_SHOWN = 20
 MANY = 2000
 MOST_WORKERS = 256
-MOST_THREADS = 1024
-app.command()(reproduce)
 
 Source = Annotated[
     str,
@@ -392,6 +390,9 @@ def methods(
         show_methods(registered(), out)
     else:
         show_settings(find(id), Optimisation, out)
+
+
+app.command()(reproduce)
 
 
 def main() -> None:

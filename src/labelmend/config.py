@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+MOST_THREADS = 1024
+
 
 @dataclass(frozen=True)
 class TrainConfig:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from labelmend.cli import main
+from labelmend.errors import InterruptedRunError
 from labelmend.experiments.catalogue import Asked
 from labelmend.experiments.reproduce import Reproduction, _helped
 
@@ -68,6 +69,17 @@ def test_a_dry_run_lists_the_runs_with_their_cost_and_makes_none(reproduce, tmp_
     assert "learning_rate=0.1" in shown.stdout
     assert "0 of 4 are made" in shown.stdout
     assert not (tmp_path / "out").exists()
+
+
+def test_a_signal_stops_it_with_a_word_on_how_to_go_on(reproduce, monkeypatch):
+    def stopped(*_, **__):
+        raise InterruptedRunError(signal.SIGTERM)
+
+    monkeypatch.setattr("labelmend.experiments.reproduce.make_runs", stopped)
+    shown = reproduce(*GRID)
+    assert shown.returncode == 143
+    assert "the same command goes on" in shown.stderr
+    assert "--resume" not in shown.stderr
 
 
 @pytest.mark.parametrize(

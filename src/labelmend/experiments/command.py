@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from ..config import TrainConfig
-from ..console import out
+from ..config import MOST_THREADS, TrainConfig
+from ..console import err, out
 from ..errors import InputError, InterruptedRunError, choose
 
 if TYPE_CHECKING:
     from .protocol import Scale
 
 ALL = "all"
-MOST_THREADS = 1024
 
 
 def reproduce(
@@ -55,8 +54,9 @@ def reproduce(
 ) -> None:
     """Make the paper's tables and figures, and check what it claims.
 
-    A run is made once: asked for again, by whichever table, it is there. Stopped in the middle, the same command goes
-    on. Results are OUT/SCALE/EXPERIMENT.md and .csv, and .svg and .png of figures.
+    A run is made once: whichever table asks for it again, it is there.
+    Stopped in the middle, the same command goes on.
+    Results are OUT/SCALE/EXPERIMENT.md and .csv, and .svg and .png of figures.
 
     Try: labelmend reproduce table1 --only ce,dy-h --noise 50
     """
@@ -93,9 +93,9 @@ def reproduce(
         console = Console(quiet=True) if runs_only else out
         try:
             make_runs(reproduction, console, jobs=jobs, signals=signals)
-        except InterruptedRunError:
-            console.print("what was made is kept, and the same command goes on from there")
-            raise
+        except InterruptedRunError as error:
+            err.print("labelmend: interrupted; what was made is kept, and the same command goes on", highlight=False)
+            raise typer.Exit(128 + error.signal) from None
         if not runs_only:
             show_results(reproduction, out)
     signals.done()

@@ -68,7 +68,6 @@ class Drawing:
     scale: Scale
     runs: Sequence[Planned]
     store: RunStore
-    root: str | None = None
     embedding: str = "pca"
 
     def findings(self, run: Planned) -> Findings:

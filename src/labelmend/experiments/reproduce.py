@@ -179,7 +179,7 @@ def _table(reproduction: Reproduction, name: str, runs: Sequence[Planned], resul
 
 
 def _figure(reproduction: Reproduction, name: str, runs: Sequence[Planned], console: Console) -> str:
-    drawing = Drawing(reproduction.scale, runs, reproduction.store, reproduction.asked.root, reproduction.embedding)
+    drawing = Drawing(reproduction.scale, runs, reproduction.store, reproduction.embedding)
     with console.status("drawing"):
         drawn = DRAWN[name](drawing)
         drawn.save(reproduction.folder, name)

@@ -99,7 +99,7 @@ class RunStore:
 
     def _make(self, config: TrainConfig, observe: Callable[[Prepared], Observer], signals: Signals | None) -> Result:
         run = self.run(config)
-        prepared = prepare(replace(config, out=str(run.path), resume=run.run_json.is_file()))
+        prepared = prepare(replace(config, out=str(run.path), resume=run.run_json.is_file(), allow_drift=True))
         known: dict[str, Any] = {"key": key(config), "version": __version__, "commit": commit()}
         try:
             train(prepared, observer=observe(prepared), signals=signals, report=False)

@@ -1,0 +1,24 @@
+"""A trained model, taken up again."""
+
+import pytest
+import torch
+
+import labelmend
+from labelmend.core import head_of
+from labelmend.data.sources import SourceOptions, open_source
+
+
+def test_features_are_what_the_last_layer_makes_its_prediction_of(train_digits):
+    model = labelmend.load_model(train_digits())
+    data, _ = open_source("digits", SourceOptions())
+    features = model.features(data.test.inputs)
+    assert len(features) == len(data.test.inputs)
+    predicted = head_of(model.networks[0])(features).softmax(dim=1).detach()
+    assert torch.allclose(predicted, torch.from_numpy(model.probabilities(data.test.inputs)), atol=1e-6)
+
+
+def test_samples_of_another_shape_are_refused(train_digits):
+    model = labelmend.load_model(train_digits())
+    for use in (model.features, model.probabilities):
+        with pytest.raises(labelmend.InputError, match="takes samples of shape"):
+            use(torch.zeros(3, 1, 9, 9))
