@@ -16,14 +16,14 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## set up, then the whole story on real images in about a minute
 	$(BIN)/labelmend demo
 
-test: $(STAMP)  ## set up, then the default test suite
-	$(BIN)/pytest
+test: $(STAMP)  ## set up, then the default test suite, in two processes
+	$(BIN)/pytest -n 2
 
 check: $(STAMP)  ## formatting, lint, types and tests: green before each commit
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2
 
 proofs: $(STAMP)  ## the slow proofs of quality and reliability
 	$(BIN)/pytest -m slow -s

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+from dataclasses import replace
 
 import pytest
 from scipy.stats import t
@@ -77,8 +78,11 @@ def test_a_claim_without_its_runs_or_with_one_that_diverged_is_left_out():
 
 def test_what_is_shown():
     each = verdict((5.0, 6.0, 7.0), least=0.0)
-    assert lines([each])[1] == ["says", "Table 0", "digits", "above 0", "6.0 ± 1.0", HOLDS]
-    assert tally([each]) == "1 checks: 1 holds, 0 does not hold, 0 too close to call"
+    assert lines([each, replace(each, source="other", effects=(1.0,))]) == [
+        ["claim", "in the paper", "wanted", "digits", "other"],
+        ["says", "Table 0", "above 0", "✓ 6.0 ± 1.0", "? 1.0"],
+    ]
+    assert tally([each]) == "Of 1 checks, 1 hold (✓), 0 do not hold (✗) and 0 are too close to call (?)"
     (row,) = csv.DictReader(io.StringIO(by_seed_csv([each])))
     assert row["by_seed"] == "5 6 7"
     assert verdict((1.0,), least=-2.0, most=2.0).claim.wanted == "within ±2"

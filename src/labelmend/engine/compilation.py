@@ -66,13 +66,16 @@ def compiled_forward(network: nn.Module, trained: nn.Module, inputs: Tensor) -> 
     return compiled(trained)
 
 
-def seconds_a_step(network: Callable[[Tensor], Tensor], inputs: Tensor) -> float:
-    """The shortest of a few training steps, after one that does not count."""
+def seconds_a_step(
+    network: Callable[[Tensor], Tensor], inputs: Tensor, update: Callable[[], object] = lambda: None
+) -> float:
+    """The shortest of a few training steps, each with an `update` of the weights, after one that does not count."""
     times = []
     for _ in range(TIMED_STEPS):
         started = time.perf_counter()
         logits = network(inputs)
         torch.autograd.backward(F.cross_entropy(logits.float(), logits.detach().argmax(dim=1)))
+        update()
         if inputs.device.type != "cpu":
             torch.accelerator.synchronize(inputs.device)
         times.append(time.perf_counter() - started)

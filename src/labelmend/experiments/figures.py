@@ -26,7 +26,7 @@ from ..report.read import Findings, read_findings
 from .catalogue import GMM, Planned
 from .protocol import Scale
 from .runs import RunStore
-from .text import csv_text
+from .text import csv_text, short
 
 CLEAN, NOISY, INK, ACCENT = "#2a7f9e", "#d1495b", "#333333", "#8a6fc0"
 LEVELS = {0: "#9aa0a6", 20: "#2a7f9e", 50: "#8a6fc0", 80: "#d1495b"}
@@ -88,8 +88,8 @@ class Drawing:
 
 
 def fig1(drawing: Drawing) -> Drawn:
-    """Median and quartiles of clean and of noisy samples' losses over the epochs (Fig. 1), for the first seed."""
-    runs = [run for run in drawing.runs if run.config.seed == 0]
+    """Median and quartiles of clean and of noisy samples' losses over the epochs (Fig. 1)."""
+    runs = drawing.runs
     figure, axes = _axes(1, len(runs), height=3.2, sharey=True)
     numbers: list[list[object]] = []
     for axis, run in zip(axes[0], runs, strict=True):
@@ -100,7 +100,7 @@ def fig1(drawing: Drawing) -> Drawn:
             axis.fill_between(epochs, low, high, color=colour, alpha=0.22, linewidth=0)
             axis.plot(epochs, middle, color=colour, lw=2, label=f"{name} samples")
             rows = zip(epochs, low, middle, high, strict=True)
-            numbers += [[run.row, name, int(epoch), *map(float, values)] for epoch, *values in rows]
+            numbers += [[run.row, name, int(epoch), *map(short, values)] for epoch, *values in rows]
         axis.set(title=f"trained with {run.row}", xlabel="epoch", xlim=(1, len(losses)))
     axes[0][0].set(ylabel="cross-entropy loss", ylim=(0, None))
     axes[0][-1].legend(frameon=False, loc="upper left")
@@ -112,8 +112,8 @@ def fig1(drawing: Drawing) -> Drawn:
 
 
 def fig2(drawing: Drawing) -> Drawn:
-    """Losses early in plain training with the two mixtures fitted to them (Fig. 2), for the first seed."""
-    run = next(run for run in drawing.runs if run.config.seed == 0)
+    """Losses early in plain training with the two mixtures fitted to them (Fig. 2)."""
+    (run,) = drawing.runs
     losses, wrong = _losses(drawing.findings(run))
     published, drops, _ = PUBLISHED["plain"]
     epoch = Timeline(published, drops, run.config.epochs or published).after(FIG2_EPOCH)
@@ -143,12 +143,14 @@ def fig2(drawing: Drawing) -> Drawn:
         f"{run.config.epochs} epochs of cross-entropy, by the truth, with each mixture (solid) and its two components "
         "(dashed)."
     )
-    return Drawn(figure, caption, csv_text([list(columns), *zip(*columns.values(), strict=True)]))
+    return Drawn(
+        figure, caption, csv_text([list(columns), *([*map(short, row)] for row in zip(*columns.values(), strict=True))])
+    )
 
 
 def fig3(drawing: Drawing) -> Drawn:
     """What goes into the last layer, in the plane, for training (top) and validation (bottom) samples (Fig. 3)."""
-    runs = [run for run in drawing.runs if run.config.seed == 0]
+    runs = drawing.runs
     figure, axes = _axes(2, len(runs), height=5.4)
     numbers: list[list[object]] = []
     for column, run in enumerate(runs):
@@ -168,7 +170,7 @@ def fig3(drawing: Drawing) -> Drawn:
             axis.spines[:].set_visible(False)
             axis.set_title(f"{run.row}: {name}")
             numbers += [
-                [run.row, name, data.class_names[true], float(x), float(y)]
+                [run.row, name, data.class_names[true], short(x), short(y)]
                 for (x, y), true in zip(places, classes, strict=True)
             ]
     if len(data.class_names) <= len(PALETTE):
@@ -188,7 +190,7 @@ def appendix_a(drawing: Drawing) -> Drawn:
     figure, axes = _axes(len(roles), 3, height=2.7 * len(roles))
     recorded = {run.key: drawing.epochs(run) for run in drawing.runs}
     numbers = [
-        [run.data, run.row, run.noise, run.config.seed, record["epoch"], record["test_accuracy"], record["auc"]]
+        [run.data, run.row, run.noise, run.config.seed, *(record[name] for name in ("epoch", "test_accuracy", "auc"))]
         for run in drawing.runs
         for record in recorded[run.key]
     ]

@@ -6,8 +6,7 @@ from ..config import TrainConfig
 from ..methods.paper import GUIDED_FOR, PUBLISHED
 from ..methods.timeline import Timeline
 from .catalogue import Planned
-from .cost import Cost, Estimator
-from .protocol import Scale
+from .cost import Estimator, in_words
 
 NEVER = ("ce", "m")
 GUIDED = ("md-dyr-h", "md-dyr-sh")
@@ -37,15 +36,14 @@ def epochs_of(config: TrainConfig) -> dict[str, str]:
     }
 
 
-def plan_lines(scale: Scale, runs: Sequence[Planned]) -> tuple[list[list[str]], Cost]:
-    """Header and one line a run, and what they cost together."""
-    estimate, shared = Estimator(scale), shared_settings(runs)
-    costs = [estimate(run) for run in runs]
+def plan_lines(runs: Sequence[Planned], estimate: Estimator) -> list[list[str]]:
+    """Header and one line a run."""
+    shared = shared_settings(runs)
     header = ["", "data", "method", "noise", "seed", "net", "epochs", "lr / 10 after", "corrects from"]
     lines = [[*header, "own settings", "about"]]
-    for number, (run, cost) in enumerate(zip(runs, costs, strict=True), start=1):
+    for number, run in enumerate(runs, start=1):
         config, when = run.config, epochs_of(run.config)
         place = [str(number), config.source, config.method, config.noise or "as it is", str(config.seed)]
         trained = [config.net or "", str(config.epochs), when["drops"], when["corrects"]]
-        lines.append([*place, *trained, own_settings(run, shared), str(cost)])
-    return lines, Cost(sum(cost.seconds for cost in costs))
+        lines.append([*place, *trained, own_settings(run, shared), in_words(estimate(run))])
+    return lines

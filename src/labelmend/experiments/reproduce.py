@@ -22,6 +22,7 @@ from ..preparation import Prepared, prepare
 from ..terminal import ProgressObserver, progress_bar
 from . import claims, verdicts
 from .catalogue import FIGURES, TABLES, Asked, Experiment, Planned
+from .cost import Estimator, in_words
 from .figures import FIGURES as DRAWN
 from .figures import Drawing
 from .plan import plan_lines, shared_settings
@@ -32,7 +33,8 @@ from .text import markdown_table
 
 EXPERIMENTS: dict[str, Experiment] = {**TABLES, **FIGURES, "claims": claims.EXPERIMENT}
 POLL = 0.5
-VERDICT_STYLES = {verdicts.HOLDS: "green", verdicts.FAILS: "red", verdicts.OPEN: "yellow"}
+"""Seconds between two looks at runs that others are making."""
+MARK_STYLES = dict(zip(verdicts.MARKS.values(), ("green", "red", "yellow"), strict=True))
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ class Reproduction:
     def words(self, *names: str) -> list[str]:
         """The command line that asks for these experiments."""
         asked = self.asked
-        words = ["reproduce", *names, "--scale", self.scale.name, "--seeds", str(asked.seeds)]
+        seeds = 1 + max(run.config.seed for name in names for run in self.planned(name))
+        words = ["reproduce", *names, "--scale", self.scale.name, "--seeds", str(seeds)]
         for flag, chosen in (("--only", asked.only), ("--noise", asked.noise), ("--data", asked.data)):
             words += [flag, ",".join(map(str, sorted(chosen, key=str)))] if chosen else []
         return words + (["--embedding", self.embedding] if self.embedding != "pca" else [])
@@ -135,19 +138,21 @@ def _helped(reproduction: Reproduction, jobs: int) -> Iterator[None]:
 
 def show_plan(reproduction: Reproduction, console: Console) -> None:
     """List the runs with their hyperparameters and what they would cost, and make none."""
-    store = reproduction.store
+    estimate = Estimator(reproduction.scale)
+    every: dict[str, Planned] = {}
     for name in reproduction.names:
         runs = reproduction.planned(name)
+        every |= {run.key: run for run in runs}
         with console.status("timing a training step of each network"):
-            lines, together = plan_lines(reproduction.scale, runs)
-        console.print(
-            f"{EXPERIMENTS[name].title}, at the {reproduction.scale.name} scale: {len(runs)} runs", style="bold"
-        )
+            lines = plan_lines(runs, estimate)
+        title = f"{EXPERIMENTS[name].title}, at the {reproduction.scale.name} scale: {_counted(len(runs))}"
+        console.print(title, style="bold", highlight=False)
         settings = ", ".join(f"{key}={value}" for key, value in shared_settings(runs).items())
         console.print(f"all of them: {settings}", highlight=False, markup=False)
         _show(lines, console)
-        left = len(store.missing(run.config for run in runs))
-        console.print(f"about {together} on this machine; {len(runs) - left} of {len(runs)} are made", highlight=False)
+    cost = in_words(sum(map(estimate, every.values())))
+    made = len(every) - len(reproduction.store.missing(run.config for run in every.values()))
+    console.print(f"{_counted(len(every))}, {made} of them made; about {cost} of computing on this machine for all")
 
 
 def show_results(reproduction: Reproduction, console: Console) -> None:
@@ -162,7 +167,7 @@ def show_results(reproduction: Reproduction, console: Console) -> None:
         elif name in TABLES:
             body = _table(reproduction, name, runs, results, console)
         else:
-            body = _claims(reproduction, results, console)
+            body = _claims(reproduction, runs, results, console)
         text = f"## {EXPERIMENTS[name].title}\n\n{body}\n\n{_origin(reproduction, name, results)}\n"
         path = reproduction.folder / f"{name}.md"
         write_atomic(path, text.encode())
@@ -187,21 +192,29 @@ def _figure(reproduction: Reproduction, name: str, runs: Sequence[Planned], cons
     return f"![{drawn.caption}]({name}.svg)\n\n{drawn.caption}"
 
 
-def _claims(reproduction: Reproduction, results: Results, console: Console) -> str:
+def _claims(reproduction: Reproduction, runs: Sequence[Planned], results: Results, console: Console) -> str:
     found = verdicts.judge_claims(reproduction.scale, reproduction.asked, results)
     lines = verdicts.lines(found)
-    _show([[*line[:-1], f"[{VERDICT_STYLES.get(line[-1], 'bold')}]{line[-1]}"] for line in lines], console)
+    _show([[_coloured(text) for text in line] for line in lines], console)
     console.print(verdicts.tally(found), highlight=False)
     write_atomic(reproduction.folder / "claims.csv", verdicts.by_seed_csv(found).encode())
-    return markdown_table(lines, right_from=4) + f"\n\n{verdicts.tally(found)}."
+    write_atomic(reproduction.folder / "claims-runs.csv", by_run(reproduction.scale, runs, results).encode())
+    return markdown_table(lines, right_from=3) + f"\n\n{verdicts.tally(found)}."
 
 
 def _origin(reproduction: Reproduction, name: str, results: Results) -> str:
     """The command, the commits and the seeds that the numbers came from."""
     command = shlex.join(["labelmend", *reproduction.words(name)])
     commits = sorted({result.commit or f"version {result.version}" for result in results.values()})
-    seeds = reproduction.asked.seeds
-    return f"`{command}`: {len(results)} runs, {seeds} seed{'s' * (seeds != 1)}, commit {', '.join(commits)}"
+    return f"`{command}`: {_counted(len(results))}, commit {', '.join(commits)}"
+
+
+def _coloured(text: str) -> str:
+    return f"[{MARK_STYLES[text[0]]}]{text}" if text[:1] in MARK_STYLES else text
+
+
+def _counted(runs: int) -> str:
+    return "1 run" if runs == 1 else f"{runs} runs"
 
 
 def _show(lines: Sequence[Sequence[str]], console: Console) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 
 def csv_text(rows: Sequence[Sequence[object]]) -> str:
-    """Header and rows as CSV; floats with five digits, None as nothing."""
+    """Header and rows as CSV; None as nothing."""
     file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([_short(value) for value in row] for row in rows)
+    csv.writer(file, lineterminator="\n").writerows(rows)
     return file.getvalue()
 
 
@@ -19,5 +19,6 @@ def markdown_table(rows: Sequence[Sequence[str]], *, right_from: int) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in (header, rule, *body))
 
 
-def _short(value: object) -> object:
-    return f"{value:.5g}" if isinstance(value, float) else value
+def short(value: float) -> str:
+    """A number with five digits, for those who look and do not compute on."""
+    return f"{value:.5g}"

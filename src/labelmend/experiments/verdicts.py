@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from scipy.stats import t
 
-from . import text
 from .catalogue import CIFAR, Asked
 from .claims import CLAIMS, Claim
 from .protocol import Scale
 from .tables import Results
+from .text import csv_text, short
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "too close to call"
+MARKS = {HOLDS: "✓", FAILS: "✗", OPEN: "?"}
 CONFIDENCE = 0.9
 """Of the interval over seeds: a claim is decided where all of it lies on one side of a bound."""
 
@@ -35,6 +36,13 @@ class Verdict:
     def spread(self) -> float | None:
         """Standard deviation over the seeds; a single one has none."""
         return statistics.stdev(self.effects) if len(self.effects) > 1 else None
+
+    @property
+    def effect(self) -> str:
+        """Mean and spread as text, with a sign if it is a difference."""
+        digits, sign = self.claim.digits, "" if self.claim.second is None else "+"
+        spread = "" if self.spread is None else f" ± {self.spread:.{digits}f}"
+        return f"{round(self.mean, digits) + 0.0:{sign}.{digits}f}{spread}"
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -69,20 +77,21 @@ def judge_claims(scale: Scale, asked: Asked, results: Results) -> list[Verdict]:
 
 
 def lines(verdicts: Sequence[Verdict]) -> list[list[str]]:
-    """Header and body: what is claimed, on which data, what it wants, the effect and the verdict."""
-    shown = [["claim", "in the paper", "data", "wanted", "effect", "verdict"]]
+    """Header and body: what is claimed, where, what it wants, and for each data set the mark and the effect."""
+    sources = list(dict.fromkeys(each.source for each in verdicts))
+    shown: dict[str, list[str]] = {}
     for each in verdicts:
-        digits, sign = each.claim.digits, "" if each.claim.second is None else "+"
-        spread = "" if each.spread is None else f" ± {each.spread:.{digits}f}"
-        effect = f"{each.mean:{sign}.{digits}f}{spread}"
-        shown.append([each.claim.says, each.claim.where, each.source, each.claim.wanted, effect, each.verdict])
-    return shown
+        claim = each.claim
+        row = shown.setdefault(claim.id, [claim.says, claim.where, claim.wanted, *("" for _ in sources)])
+        row[3 + sources.index(each.source)] = f"{MARKS[each.verdict]} {each.effect}"
+    return [["claim", "in the paper", "wanted", *sources], *shown.values()]
 
 
 def tally(verdicts: Sequence[Verdict]) -> str:
-    """How many of each verdict, in words."""
-    counts = {word: sum(each.verdict == word for each in verdicts) for word in (HOLDS, FAILS, OPEN)}
-    return f"{len(verdicts)} checks: " + ", ".join(f"{count} {word}" for word, count in counts.items())
+    """How many of each verdict, and what the marks mean."""
+    hold, fail, near = (sum(each.verdict == word for each in verdicts) for word in MARKS)
+    words = f"{hold} hold (✓), {fail} do not hold (✗) and {near} are too close to call (?)"
+    return f"Of {len(verdicts)} checks, {words}"
 
 
 def by_seed_csv(verdicts: Sequence[Verdict]) -> str:
@@ -91,7 +100,7 @@ def by_seed_csv(verdicts: Sequence[Verdict]) -> str:
         ["id", "source", "claim", "where", "wanted", "effect", "low", "high", "by_seed", "verdict"]
     ]
     for each in verdicts:
-        claim, by_seed = each.claim, " ".join(f"{effect:.5g}" for effect in each.effects)
-        measured = [each.mean, *each.interval, by_seed, each.verdict]
+        claim, by_seed = each.claim, " ".join(map(short, each.effects))
+        measured = [short(each.mean), *map(short, each.interval), by_seed, each.verdict]
         rows.append([claim.id, each.source, claim.says, claim.where, claim.wanted, *measured])
-    return text.csv_text(rows)
+    return csv_text(rows)

@@ -1,0 +1,70 @@
+"""What the documentation shows is what the committed data says."""
+
+import csv
+import dataclasses
+import sys
+from pathlib import Path
+
+import pytest
+
+from labelmend.experiments.catalogue import TABLES, Asked
+from labelmend.experiments.protocol import SMALL
+from labelmend.experiments.reproduce import EXPERIMENTS
+from labelmend.experiments.runs import Result
+from labelmend.experiments.tables import grids, markdown
+from labelmend.experiments.text import markdown_table
+from labelmend.experiments.verdicts import judge_claims, lines, tally
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs/reproduction.md"
+RESULTS = ROOT / "docs/results/small"
+NUMBERS = {"best", "last", "auc", "judged", "noise_rate", "largest", "seconds"}
+
+
+@pytest.fixture
+def filled(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    yield __import__("fill_results").filled
+    sys.modules.pop("fill_results")
+
+
+def committed(name):
+    """Results of runs by their keys, and how many seeds there are, from a committed table."""
+    with (RESULTS / f"{name}.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    names = [field.name for field in dataclasses.fields(Result)]
+    results = {}
+    for row in rows:
+        known = {name: row[name] or None for name in names}
+        known |= {name: float(row[name]) if row[name] else None for name in NUMBERS}
+        results[row["key"]] = Result(**known)
+    return results, 1 + max(int(row["seed"]) for row in rows)
+
+
+def test_the_page_shows_the_committed_results(filled):
+    page = PAGE.read_text()
+    assert filled(page, RESULTS, seen_from=PAGE.parent) == page
+    assert page.count("<!-- /") >= 15
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if (RESULTS / f"{name}.md").is_file()])
+def test_tables_follow_from_the_runs_beside_them(name):
+    results, seeds = committed(name)
+    runs = EXPERIMENTS[name].runs(SMALL, Asked(seeds))
+    assert {run.key for run in runs} == results.keys()
+    assert markdown(grids(name, SMALL, runs, results)) in (RESULTS / f"{name}.md").read_text()
+
+
+def test_verdicts_follow_from_the_runs_beside_them():
+    results, seeds = committed("claims-runs")
+    found = judge_claims(SMALL, Asked(seeds), results)
+    text = (RESULTS / "claims.md").read_text()
+    assert markdown_table(lines(found), right_from=3) in text
+    assert tally(found) in text
+
+
+def test_plain_training_memorises_at_the_small_scale():
+    results, seeds = committed("table2")
+    for run in EXPERIMENTS["table2"].runs(SMALL, Asked(seeds, only=frozenset({"ce"}), noise=frozenset({50}))):
+        assert results[run.key].best - results[run.key].last >= 0.1
+        assert results[run.key].seconds <= 180
