@@ -5,14 +5,17 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from labelmend.cli import main
 from labelmend.errors import InterruptedRunError
 from labelmend.experiments.catalogue import Asked
-from labelmend.experiments.reproduce import Reproduction, _helped
+from labelmend.experiments.protocol import SMALL
+from labelmend.experiments.reproduce import EXPERIMENTS, Reproduction, _helped
 
 CHILD = Path(__file__).with_name("tiny_reproduce.py")
 GRID = ("table1", "--only", "ce,dy-h", "--noise", "50,80")
@@ -68,6 +71,9 @@ def test_a_dry_run_lists_the_runs_with_their_cost_and_makes_none(reproduce, tmp_
     assert "4 runs" in shown.stdout
     assert "learning_rate=0.1" in shown.stdout
     assert "4 runs, 0 of them made; about" in shown.stdout
+    every = reproduce("--dry-run")
+    assert every.returncode == 0, every.stderr
+    assert all(EXPERIMENTS[name].title in every.stdout for name in EXPERIMENTS)
     assert not (tmp_path / "out").exists()
 
 
@@ -85,6 +91,7 @@ def test_a_signal_stops_it_with_a_word_on_how_to_go_on(reproduce, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "named"),
     [
+        ((), "name what to reproduce: table1, "),
         (("tabel1",), "did you mean 'table1'"),
         (("table1", "--scale", "large"), "unknown scale"),
         (("table1", "--only", "cee"), "unknown method"),
@@ -164,3 +171,28 @@ def test_killed_in_the_middle_of_a_grid_it_is_finished_without_repeating(tmp_pat
     assert len(after) == 4
     assert {name: after[name] for name in before} == before
     assert (tmp_path / "small/table1.md").is_file()
+
+
+def clothing(place, samples=70):
+    """Files in Clothing1M's form: fourteen classes, and more noisy labels than tested images."""
+    names = [f"images/{number}.png" for number in range(samples)]
+    (place / "images").mkdir()
+    for number, name in enumerate(names):
+        Image.new("RGB", (40, 40), (number % 14 * 18, 99, 7 * number % 256)).save(place / name)
+    lists = {"noisy_train_key_list.txt": names[14:], "clean_test_key_list.txt": names[:14]}
+    labels = [f"{name} {number % 14}" for number, name in enumerate(names)]
+    lists |= {"noisy_label_kv.txt": labels, "clean_label_kv.txt": labels}
+    lists["category_names_eng.txt"] = [f"garment {number}" for number in range(14)]
+    for name, lines in lists.items():
+        (place / name).write_text("\n".join(lines) + "\n")
+
+
+def test_labels_that_are_wrong_as_they_came_have_a_table_too(tmp_path, labelmend, monkeypatch):
+    stage = replace(SMALL.stages["clothing1m"], epochs={"plain": 1, "mixup": 2})
+    monkeypatch.setattr(
+        "labelmend.experiments.protocol.SCALES", {"small": replace(SMALL, stages={"clothing1m": stage})}
+    )
+    clothing(tmp_path)
+    shown = labelmend("reproduce", "clothing1m", "--root", tmp_path, "--out", tmp_path / "out", "--threads", "1")
+    assert shown.returncode == 0, shown.stderr
+    assert "labels as they are" in (tmp_path / "out/small/clothing1m.md").read_text()

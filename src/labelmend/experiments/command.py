@@ -18,13 +18,13 @@ ALL = "all"
 
 def reproduce(
     names: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="EXPERIMENT...",
             help="table1 to table5, tinyimagenet, clothing1m, fig1, fig2, fig3, appendix-a (Fig. 4), frequency, "
             "em-iterations, fixed-weights, details (paper's text against released code), claims, or all.",
         ),
-    ],
+    ] = None,
     scale: Annotated[
         str,
         typer.Option(
@@ -72,11 +72,13 @@ def reproduce(
 
     chosen = choose("scale", scale, SCALES)
     check_embedding(embedding)
-    for name in names:
+    if not names and not dry_run:
+        raise InputError(f"name what to reproduce: {', '.join(EXPERIMENTS)} or {ALL}")
+    for name in names or ():
         choose("experiment", name, {**EXPERIMENTS, ALL: None})
     methods = frozenset(find(name).id for name in _split(only))
     reproduction = Reproduction(
-        names=tuple(EXPERIMENTS) if ALL in names else tuple(dict.fromkeys(names)),
+        names=tuple(EXPERIMENTS) if not names or ALL in names else tuple(dict.fromkeys(names)),
         scale=chosen,
         asked=Asked(seeds, root, methods, _levels(noise), _stages(data, chosen)),
         out=out_dir,
