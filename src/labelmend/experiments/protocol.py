@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..config import TrainConfig
+from ..methods.paper import PUBLISHED
 
 APPENDIX_B = {"learning_rate": "0.1", "momentum": "0.9", "weight_decay": "0.0001", "precision": "no"}
 """SGD as in Appendix B; its batch size and augmentation depend on the data."""
@@ -17,7 +18,7 @@ AS_WRITTEN = {
     "mixup_alpha": "32.0",
 }
 """The paper's own methods as its text has them."""
-SCHEDULES = {"plain": 120, "mixup": 300}
+SCHEDULES = {name: epochs for name, (epochs, *_) in PUBLISHED.items()}
 """Epochs of the paper's two schedules (Appendix B)."""
 
 
