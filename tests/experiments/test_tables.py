@@ -27,7 +27,8 @@ def test_mean_and_spread_over_seeds():
     assert str(Cell((60.0, 70.0))) == "65.0 ± 7.1"
     assert str(Cell((60.04,))) == "60.0"
     assert str(Cell((60.0,), paper=63.3)) == "60.0 (63.3)"
-    assert str(Cell(())) == "diverged"
+    assert str(Cell((None,))) == "diverged"
+    assert str(Cell((60.0, None, 70.0))) == "65.0 ± 7.1, 1 diverged"
 
 
 def test_the_best_of_a_column_is_bold_and_ties_share_it():

@@ -13,33 +13,19 @@ from .text import csv_text, markdown_table
 
 Results = Mapping[str, Result]
 """What runs came to, by their keys."""
-COLUMNS = (
-    "data",
-    "source",
-    "row",
-    "method",
-    "noise",
-    "seed",
-    "best",
-    "last",
-    "auc",
-    "judged",
-    "noise_rate",
-    "largest",
-    "seconds",
-    "key",
-    "version",
-    "commit",
-    "error",
-)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One number of a table, in percent, over some seeds; and the paper's, if it has one."""
+    """One number of a table, in percent, over some seeds, None where one diverged; and the paper's, if it has one."""
 
-    values: tuple[float, ...]
+    seeds: tuple[float | None, ...]
     paper: float | None = None
+
+    @property
+    def values(self) -> list[float]:
+        """Those of the seeds that came to something."""
+        return [value for value in self.seeds if value is not None]
 
     @property
     def mean(self) -> float:
@@ -53,6 +39,8 @@ class Cell:
             own = f"{self.mean:.1f}"
         else:
             own = f"{self.mean:.1f} ± {statistics.stdev(self.values):.1f}"
+        lost = len(self.seeds) - len(self.values)
+        own += f", {lost} diverged" if self.values and lost else ""
         return own if self.paper is None else f"{own} ({self.paper:.1f})"
 
 
@@ -98,7 +86,7 @@ def grids(table: str, scale: Scale, runs: Sequence[Planned], results: Results) -
             known = published().get((table, data, row, "" if level is None else str(level)))
             rows.setdefault(row, {})[level] = {
                 which: Cell(
-                    tuple(100 * value for value in (getattr(result, which) for result in found) if value is not None),
+                    tuple(_percent(getattr(result, which)) for result in found),
                     getattr(known, which) if known is not None and scale.name == "paper" else None,
                 )
                 for which in ("best", "last")
@@ -115,16 +103,20 @@ def markdown(parts: Sequence[Grid]) -> str:
 
 def by_run(scale: Scale, runs: Sequence[Planned], results: Results) -> str:
     """One line a run, as CSV: all that was measured, by which code."""
-    lines: list[Sequence[object]] = [COLUMNS]
-    for run in runs:
-        place = {
+    lines = [
+        {
             "data": run.data,
             "source": scale.stages[run.data].source,
             "row": run.row,
             "method": run.config.method,
             "noise": run.config.noise,
             "seed": run.config.seed,
+            **vars(results[run.key]),
         }
-        known = place | vars(results[run.key])
-        lines.append([known[column] for column in COLUMNS])
-    return csv_text(lines)
+        for run in runs
+    ]
+    return csv_text([list(lines[0]), *(list(line.values()) for line in lines)])
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
