@@ -22,3 +22,13 @@ def test_samples_of_another_shape_are_refused(train_digits):
     for use in (model.features, model.probabilities):
         with pytest.raises(labelmend.InputError, match="takes samples of shape"):
             use(torch.zeros(3, 1, 9, 9))
+
+
+def test_a_copy_on_another_device_leaves_the_model_where_it_is(train_digits):
+    model = labelmend.load_model(train_digits())
+    inputs = torch.randint(0, 17, (5, 1, 8, 8), dtype=torch.uint8)
+    before = model.probabilities(inputs)
+    elsewhere = model.to(torch.device("meta"))
+    assert {parameter.device.type for parameter in elsewhere.networks[0].parameters()} == {"meta"}
+    assert (model.probabilities(inputs) == before).all()
+    assert (model.to(torch.device("cpu")).probabilities(inputs) == before).all()

@@ -1,8 +1,9 @@
 """Use a trained model."""
 
+import copy
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,11 @@ class Model:
     shape: tuple[int, ...]
     class_names: list[str]
 
+    def to(self, device: torch.device) -> "Model":
+        """A copy that computes on this device."""
+        networks = [copy.deepcopy(network).to(device) for network in self.networks]
+        return replace(self, networks=networks, normalise=self.normalise.to(device))
+
     @torch.no_grad()
     def probabilities(self, inputs: Tensor) -> NDArray[np.float32]:
         """Class probabilities, [n, C]; inputs are raw images or features as in the data set."""
@@ -35,7 +41,7 @@ class Model:
             torch.stack([network(batch).softmax(dim=1) for network in self.networks]).mean(dim=0)
             for batch in self._batches(inputs)
         ]
-        found: NDArray[np.float32] = torch.cat(parts).numpy()
+        found: NDArray[np.float32] = torch.cat(parts).cpu().numpy()
         return found
 
     @torch.no_grad()
@@ -44,12 +50,13 @@ class Model:
         with inputs_of(head_of(self.networks[0])) as seen:
             for batch in self._batches(inputs):
                 self.networks[0](batch)
-        return torch.cat(seen)
+        return torch.cat(seen).cpu()
 
     def _batches(self, inputs: Tensor) -> Iterator[Tensor]:
         if tuple(inputs.shape[1:]) != self.shape:
             raise InputError(f"the model takes samples of shape {self.shape}, not {tuple(inputs.shape[1:])}")
-        return (self.normalise(chunk) for chunk in torch.split(inputs, sweep_size(inputs.device)))
+        device = self.normalise.mean.device
+        return (self.normalise(chunk.to(device)) for chunk in torch.split(inputs, sweep_size(device)))
 
 
 def load_model(run: RunDirectory) -> Model:

@@ -127,7 +127,8 @@ def _largest_class(prepared: Prepared, run: RunDirectory) -> float | None:
     test = prepared.data.test
     if test is None or not isinstance(test.inputs, torch.Tensor):
         return None
-    predicted = torch.from_numpy(load_model(run).probabilities(test.inputs)).argmax(dim=1)
+    model = load_model(run).to(prepared.accelerator.device)
+    predicted = torch.from_numpy(model.probabilities(test.inputs)).argmax(dim=1)
     return float(predicted.bincount().max()) / len(predicted)
 
 
