@@ -58,6 +58,7 @@ def test_figures_and_claims_come_from_the_same_runs(reproduce, tmp_path):
         assert len((folder / f"{name}.csv").read_text().splitlines()) > 2
         assert f"({name}.svg)" in (folder / f"{name}.md").read_text()
     assert "every 0.5 epochs" in (folder / "frequency.md").read_text()
+    assert reproduce("appendix-a", "--noise", "0", "--data", "cifar10").returncode == 0
     made = len(made_at(tmp_path / "out"))
     assert reproduce("claims", "--data", "cifar10", "--only", "ce,m", "--noise", "80").returncode == 0
     assert len(made_at(tmp_path / "out")) == made
@@ -74,6 +75,9 @@ def test_a_dry_run_lists_the_runs_with_their_cost_and_makes_none(reproduce, tmp_
     every = reproduce("--dry-run")
     assert every.returncode == 0, every.stderr
     assert all(EXPERIMENTS[name].title in every.stdout for name in EXPERIMENTS)
+    some = reproduce("all", "--only", "dy-h", "--noise", "80", "--dry-run")
+    assert "Table 1" in some.stdout
+    assert "Table 2" not in some.stdout
     assert not (tmp_path / "out").exists()
 
 
@@ -96,6 +100,7 @@ def test_a_signal_stops_it_with_a_word_on_how_to_go_on(reproduce, monkeypatch):
         (("table1", "--scale", "large"), "unknown scale"),
         (("table1", "--only", "cee"), "unknown method"),
         (("table1", "--only", "elr"), "has no run"),
+        (("all", "--only", "elr"), "has no run"),
         (("table1", "--noise", "half"), "whole percentages"),
         (("table1", "--data", "digit"), "unknown data set"),
         (("fig3", "--embedding", "tsne"), "--embedding must be one of"),

@@ -1,5 +1,6 @@
 """The `labelmend reproduce` command. Imports nothing slow before it is called."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,9 +87,11 @@ def reproduce(
         device=device,
         embedding=embedding,
     )
-    for name in reproduction.names:
-        if not reproduction.planned(name):
+    with_runs = tuple(name for name in reproduction.names if reproduction.planned(name))
+    for name in names or ():
+        if name not in (*with_runs, ALL) or not with_runs:
             raise InputError(f"{name} has no run with these methods, noise levels and data sets")
+    reproduction = replace(reproduction, names=with_runs)
     if dry_run:
         show_plan(reproduction, out)
     else:

@@ -208,7 +208,8 @@ def appendix_a(drawing: Drawing) -> Drawn:
         line[1].set(title="AUC of the beta mixture", ylabel="AUC", xlabel="epoch")
         line[2].set(title="BMM and GMM at 80 %", ylabel="AUC", xlabel="epoch")
         for axis in line:
-            axis.legend(frameon=False, fontsize=8)
+            if axis.lines:
+                axis.legend(frameon=False, fontsize=8)
     seeds = len({run.config.seed for run in drawing.runs})
     over = "one seed" if seeds == 1 else f"mean and range of {seeds} seeds"
     caption = f"M-DYR-H over its epochs, {over}, for each noise level; and with the Gaussian mixture."
