@@ -4,6 +4,7 @@ import copy
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,17 +119,11 @@ class Trainer:
             started = time.perf_counter()
             try:
                 train_loss = self.learn(epoch)
+                with self._undone_if_interrupted() if self.tracks(epoch) else nullcontext():
+                    if self.tracks(epoch):
+                        self.track(epoch)
+                    record = self._record(epoch, train_loss)
             except InterruptedRunError:
-                self.save()
-                raise
-            before = copy.deepcopy(self._tracked()) if self.tracks(epoch) else None
-            try:
-                if self.tracks(epoch):
-                    self.track(epoch)
-                record = self._record(epoch, train_loss)
-            except InterruptedRunError:
-                if before is not None:
-                    self._restore_tracked(before)
                 self.save()
                 raise
             record["seconds"] = round(time.perf_counter() - started, 3)
@@ -148,7 +143,8 @@ class Trainer:
         self.observer.stage(epoch, self.method.phase(epoch), self.feed.steps, at.step)
         for batch in self.method.batches(self.feed, draws, start=at.step):
             if self.method.tracks_before(at.step, self.feed.steps):
-                self._track_inside(epoch, at.step)
+                with self._undone_if_interrupted():
+                    self.track(epoch, at.step)
             loss = self.method.step(self.learners, batch, epoch, draws.step(at.step)) * len(batch)
             at.loss, at.step = at.loss + loss, at.step + 1
             if self.method.per_sample:
@@ -195,11 +191,12 @@ class Trainer:
             self.run.append_losses(self.ledgers[0].losses, after=sum(self.tracks(e) for e in range(1, epoch)))
         self.method.epoch_end(self.ledgers, epoch)
 
-    def _track_inside(self, epoch: int, step: int) -> None:
-        """A tracking pass between two steps; if interrupted, it is as if it had not begun."""
+    @contextmanager
+    def _undone_if_interrupted(self) -> Iterator[None]:
+        """A tracking pass that is interrupted is as if it had not begun."""
         before = copy.deepcopy(self._tracked())
         try:
-            self.track(epoch, step)
+            yield
         except InterruptedRunError:
             self._restore_tracked(before)
             raise

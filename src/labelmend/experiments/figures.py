@@ -153,11 +153,12 @@ def fig3(drawing: Drawing) -> Drawn:
     runs = drawing.runs
     figure, axes = _axes(2, len(runs), height=5.4)
     numbers: list[list[object]] = []
+    shown = runs[0].config
+    data, _ = open_source(shown.source, SourceOptions(root=shown.root, size=shown.size))
+    if data.test is None or not isinstance(data.test.inputs, torch.Tensor):
+        raise InputError(f"{shown.source} has no test samples in memory to draw")
     for column, run in enumerate(runs):
         directory, truth = drawing.store.run(run.config), drawing.findings(run).column("truth")
-        data, _ = open_source(run.config.source, SourceOptions(root=run.config.root, size=run.config.size))
-        if data.test is None or not isinstance(data.test.inputs, torch.Tensor):
-            raise InputError(f"{run.config.source} has no test samples in memory to draw")
         rows, components = _kept_features(directory)
         validation = principal_components(load_model(directory).features(data.test.inputs))[0].numpy()
         parts = (("training", components, truth[rows]), ("validation", validation, data.test.labels.numpy()))

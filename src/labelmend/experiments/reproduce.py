@@ -94,7 +94,7 @@ def make_runs(reproduction: Reproduction, console: Console, *, jobs: int, signal
                 break
             if not any(_make(config, store, progress, signals) for config in missing):
                 time.sleep(POLL)
-            missing = store.missing(configs)
+            missing = store.missing(missing)
 
 
 def _make(config: TrainConfig, store: RunStore, progress: Progress, signals: Signals) -> bool:
