@@ -29,13 +29,13 @@ import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
-from labelmend.config import TrainConfig
 from labelmend.data import Dataset
-from labelmend.data.dataset import NoisyLabels
+from labelmend.data.samples import NoisyLabels
 from labelmend.methods.paper import PUBLISHED
-from labelmend.predict import load_model
-from labelmend.preparation import Prepared, prepare
-from labelmend.training import train
+from labelmend.run.model import load_model
+from labelmend.training.config import TrainConfig
+from labelmend.training.prepare import Prepared, prepare
+from labelmend.training.session import train
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 FOLDS = 5
@@ -104,9 +104,9 @@ def cleanlab(row: Row, seed: int, method: str) -> dict[str, Any]:
         given, truth = whole.data.labels.observed.numpy(), whole.data.labels.truth.numpy()
         probabilities = out_of_fold(whole, method, epochs, Path(folder))
     flagged = find_label_issues(given, probabilities, n_jobs=1)
-    suspicion = 1 - get_label_quality_scores(given, probabilities)
+    noise_tracker = 1 - get_label_quality_scores(given, probabilities)
     suggested = np.where(flagged, probabilities.argmax(axis=1), given)
-    found = scores(given != truth, suspicion, flagged, suggested == truth)
+    found = scores(given != truth, noise_tracker, flagged, suggested == truth)
     return found | {
         "wrong_after": float((suggested != truth).mean()),
         "estimated_rate": float(flagged.mean()),
@@ -147,12 +147,12 @@ def units(epochs: int) -> float:
     return epochs * (1 + 1 / 3 + (1 - warm_up / published) / 3)
 
 
-def scores(wrong: Any, suspicion: Any, flagged: Any, right_after: Any) -> dict[str, Any]:
+def scores(wrong: Any, noise_tracker: Any, flagged: Any, right_after: Any) -> dict[str, Any]:
     """How well the wrong labels are ranked, flagged and replaced."""
     hits = int((wrong & flagged).sum())
     return {
-        "auc": float(roc_auc_score(wrong, suspicion)),
-        "average_precision": float(average_precision_score(wrong, suspicion)),
+        "auc": float(roc_auc_score(wrong, noise_tracker)),
+        "average_precision": float(average_precision_score(wrong, noise_tracker)),
         "precision": hits / max(int(flagged.sum()), 1),
         "recall": hits / max(int(wrong.sum()), 1),
         "suggestions_right": float(right_after[wrong & flagged].mean()) if hits else None,

@@ -19,11 +19,11 @@ from typing import Any
 
 from common import kept_results, stamp
 
-from labelmend.config import TrainConfig
 from labelmend.data import Split
 from labelmend.methods import methods
-from labelmend.preparation import prepare
-from labelmend.training import train
+from labelmend.training.config import TrainConfig
+from labelmend.training.prepare import prepare
+from labelmend.training.session import train
 
 RESULTS = Path(__file__).with_name("results")
 TESTED = 2000

@@ -15,9 +15,9 @@ from typing import Any
 
 from common import kept_results, stamp
 
-from labelmend.config import TrainConfig
-from labelmend.preparation import prepare
-from labelmend.training import train
+from labelmend.training.config import TrainConfig
+from labelmend.training.prepare import prepare
+from labelmend.training.session import train
 
 NOISE = {"20": "symmetric:0.2", "50": "symmetric:0.5", "80": "symmetric:0.8"}
 DATA: dict[str, dict[str, Any]] = {

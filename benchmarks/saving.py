@@ -22,12 +22,12 @@ import torch
 from common import stamp
 from speed import Figures, Images, say
 
-from labelmend.assembly import assemble
-from labelmend.config import TrainConfig
 from labelmend.data import Dataset, open_source
 from labelmend.data.feed import Normaliser
-from labelmend.engine.trainer import Trainer
-from labelmend.preparation import prepare
+from labelmend.training.assemble import assemble
+from labelmend.training.config import TrainConfig
+from labelmend.training.prepare import prepare
+from labelmend.training.trainer import Trainer
 
 LIMIT = 0.05
 

@@ -48,15 +48,16 @@ from reference import Reference, ScipyBetaMixture
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from labelmend.assembly import assemble
-from labelmend.config import TrainConfig
-from labelmend.core import Ledger, generator
+from labelmend.core import generator
 from labelmend.data import Dataset
-from labelmend.data.dataset import NoisyLabels
 from labelmend.data.feed import Normaliser
-from labelmend.engine.trainer import AT_ONCE, Trainer
+from labelmend.data.samples import NoisyLabels
+from labelmend.detect.ledger import Ledger
 from labelmend.mixture import PERCENTILES, noise_model
-from labelmend.preparation import prepare
+from labelmend.training.assemble import assemble
+from labelmend.training.config import TrainConfig
+from labelmend.training.prepare import prepare
+from labelmend.training.trainer import AT_ONCE, Trainer
 
 TIMELINE = 300
 WARM_UP, UNTRACKED, TRACKED = 200, 201, 205
@@ -374,7 +375,7 @@ def enclose(trainer: Trainer) -> None:
         (feed, "augment", MIXING),
         (feed, "normalise", MIXING),
         (ledger, "write", TRACKING),
-        (method, "epoch_end", TRACKING),
+        (method, "after_tracking", TRACKING),
     ):
         setattr(owner, attribute, record_function(name)(getattr(owner, attribute).__call__))
 

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 
 def run(images: Path, samples: int, memory: float, out: Path) -> dict[str, float]:
     """One epoch of cross-entropy without augmentation; gives peak memory in MiB and seconds."""
-    from labelmend.config import TrainConfig
-    from labelmend.preparation import prepare
-    from labelmend.training import train
+    from labelmend.training.config import TrainConfig
+    from labelmend.training.prepare import prepare
+    from labelmend.training.session import train
 
     config = TrainConfig(
         source=str(images), out=str(out), method="ce", epochs=1, limit=samples, memory=memory, threads=1, workers=1,

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import torch
 
-from labelmend.cli import main
-from labelmend.config import TrainConfig
-from labelmend.engine.run_dir import RunDirectory
+from labelmend.__main__ import main
+from labelmend.run.directory import RunDirectory
+from labelmend.training.config import TrainConfig
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -48,12 +48,13 @@ def after() -> type[StopAfter]:
 @pytest.fixture
 def train_digits(tmp_path: Path) -> Callable[..., RunDirectory]:
     """Train on a few digits and give the run directory."""
-    from labelmend.preparation import prepare
-    from labelmend.training import train
+    from labelmend.training.prepare import prepare
+    from labelmend.training.session import train
 
-    def run(name: str = "run", **changes: Any) -> RunDirectory:
+    def run(name: str = "run", *, afterwards: Any = lambda run: None, **changes: Any) -> RunDirectory:
         options = {"noise": "symmetric:0.5", "epochs": 2, "limit": 100, "threads": 1} | changes
-        return train(prepare(TrainConfig(source="digits", out=str(tmp_path / name), **options)))[0]
+        config = TrainConfig(source="digits", out=str(tmp_path / name), **options)
+        return train(prepare(config), afterwards=afterwards)[0]
 
     return run
 

@@ -19,11 +19,10 @@ def test_an_unknown_name_is_an_attribute_error():
         _ = labelmend.fit
 
 
-def test_bad_input_met_after_training_does_not_cost_the_run(train_digits, tmp_path, monkeypatch):
+def test_bad_input_met_after_training_does_not_cost_the_run(train_digits, tmp_path):
     def damaged(run):
         raise InputError("epochs.jsonl is damaged")
 
-    monkeypatch.setattr("labelmend.training.build_report", damaged)
     with pytest.raises(InputError, match="damaged"):
-        train_digits(epochs=1)
+        train_digits(epochs=1, afterwards=damaged)
     assert list((tmp_path / "run" / "checkpoints").glob("epoch-*"))

@@ -9,12 +9,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from labelmend.config import TrainConfig
 from labelmend.data import NoisyLabels
 from labelmend.errors import InterruptedRunError
 from labelmend.methods import methods
-from labelmend.preparation import prepare
-from labelmend.training import train
+from labelmend.report.build import build_report
+from labelmend.training.config import TrainConfig
+from labelmend.training.prepare import prepare
+from labelmend.training.session import train
 
 METHODS = sorted(methods())
 TRUSTED = {id: "2-per-class" for id, entry in methods().items() if entry.needs_trusted}
@@ -35,15 +36,9 @@ def without_seconds(run):
     return [{k: v for k, v in record.items() if k != "seconds"} for record in run.epochs()]
 
 
-@pytest.fixture
-def without_report(monkeypatch):
-    """Runs that nobody looks at need no report, which takes longer than they do."""
-    monkeypatch.setattr("labelmend.training.build_report", lambda run: None)
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_a_run_leaves_every_file_of_the_contract_and_only_finite_numbers(method, train_digits):
-    run = train_digits(method=method, epochs=3, trusted=TRUSTED.get(method))
+    run = train_digits(method=method, epochs=3, trusted=TRUSTED.get(method), afterwards=build_report)
     assert all((run.path / name).is_file() for name in CONTRACT)
     assert run.read()["status"] == "finished"
     records = run.epochs()
@@ -59,7 +54,6 @@ def test_a_run_leaves_every_file_of_the_contract_and_only_finite_numbers(method,
         assert ((values >= 0) & (values <= 1)).all()
 
 
-@pytest.mark.usefixtures("without_report")
 @pytest.mark.parametrize("method", METHODS)
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(method, train_digits):
     first, second, other = (
@@ -72,7 +66,6 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(method, tr
     assert first.labels_csv.read_bytes() != other.labels_csv.read_bytes()
 
 
-@pytest.mark.usefixtures("without_report")
 @pytest.mark.parametrize("method", METHODS)
 def test_a_resumed_run_ends_as_an_uninterrupted_one(method, train_digits, tmp_path, after):
     whole = train_digits("whole", method=method, epochs=3, trusted=TRUSTED.get(method))
@@ -88,7 +81,6 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(method, train_digits, tmp_pa
     assert without_seconds(run) == without_seconds(whole)
 
 
-@pytest.mark.usefixtures("without_report")
 @pytest.mark.parametrize("polls", range(8))
 def test_a_run_with_passes_inside_epochs_resumes_exactly_from_anywhere(polls, train_digits, tmp_path, after):
     whole = train_digits("whole", settings=TWICE)
@@ -101,14 +93,12 @@ def test_a_run_with_passes_inside_epochs_resumes_exactly_from_anywhere(polls, tr
     assert without_seconds(run) == without_seconds(whole)
 
 
-@pytest.mark.usefixtures("without_report")
 def test_a_pass_inside_an_epoch_changes_what_is_learned_and_not_what_is_kept_of_epochs(train_digits):
     twice, once = train_digits("twice", settings=TWICE), train_digits("once", settings=TWICE | {"track_every": "1"})
     assert once.model.read_bytes() != twice.model.read_bytes()
     assert once.losses.stat().st_size == twice.losses.stat().st_size
 
 
-@pytest.mark.usefixtures("without_report")
 @pytest.mark.parametrize("method", METHODS)
 def test_the_truth_does_not_reach_training(method, tmp_path):
     outcomes = []

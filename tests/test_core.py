@@ -4,7 +4,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
-from labelmend.core import LEAST_BELIEF, Learner, Ledger
+from labelmend.core import LEAST_BELIEF, Learner
+from labelmend.detect.ledger import Ledger
 
 
 def passes(samples=40, classes=5, count=7):
@@ -35,10 +36,10 @@ def test_margins_and_doubts_are_means_over_the_passes_and_losses_are_the_last():
     ledger = recorded(labels, logits)
     each = torch.stack([naive_margins(labels, one) for one in logits])
     assert torch.allclose(ledger.margins, each.mean(dim=0), atol=1e-5)
-    gaps = torch.stack([naive_margins(labels, one, best_only=True) for one in logits])
-    assert torch.allclose(ledger.gaps, gaps.mean(dim=0), atol=1e-5)
+    rival_log_odds = torch.stack([naive_margins(labels, one, best_only=True) for one in logits])
+    assert torch.allclose(ledger.rival_log_odds, rival_log_odds.mean(dim=0), atol=1e-5)
     doubted = (logits.argmax(dim=2) != labels).float().mean(dim=0)
-    assert torch.allclose(ledger.doubts, doubted, atol=1e-6)
+    assert torch.allclose(ledger.disagreement_rate, doubted, atol=1e-6)
     assert torch.allclose(ledger.losses, F.cross_entropy(logits[-1], labels, reduction="none"))
 
 
@@ -50,9 +51,9 @@ def test_after_a_restart_only_later_passes_count():
         ledger.open_pass()
         ledger.write(torch.arange(len(labels)), labels, one)
     later = recorded(labels, logits[3:])
-    for name in ("margins", "gaps", "doubts", "leads"):
+    for name in ("margins", "rival_log_odds", "disagreement_rate", "rival_vote"):
         assert torch.allclose(getattr(ledger, name), getattr(later, name), atol=1e-6)
-    assert (ledger.rivals == later.rivals)[later.leads > 0].all()
+    assert (ledger.rivals == later.rivals)[later.rival_vote > 0].all()
 
 
 def test_the_rival_is_the_class_that_most_passes_vote_for_and_never_the_given_one():
@@ -67,8 +68,8 @@ def test_the_rival_is_the_class_that_most_passes_vote_for_and_never_the_given_on
     )
     ledger = recorded(labels, logits)
     assert ledger.rivals.tolist() == [1, 2, 2]
-    assert ledger.leads[0] < 0.5 < ledger.leads[1]
-    assert (ledger.leads <= 1).all()
+    assert ledger.rival_vote[0] < 0.5 < ledger.rival_vote[1]
+    assert (ledger.rival_vote <= 1).all()
 
 
 def confident(*classes):
@@ -93,13 +94,13 @@ def test_a_restart_forgets_the_means_and_keeps_the_guesses():
 def test_beliefs_are_kept_on_request_and_start_as_the_mean_of_the_passes():
     labels, logits = passes(count=3)
     ledger = Ledger(len(labels))
-    assert "beliefs" not in ledger.recorded()
-    ledger.keep_beliefs(5)
+    assert "mean_log_probs" not in ledger.recorded()
+    ledger.keep_mean_log_probs(5)
     for one in logits:
         ledger.open_pass()
         ledger.write(torch.arange(len(labels)), labels, one)
     expected = logits.log_softmax(dim=2).mean(dim=0)
-    assert torch.allclose(ledger.recorded()["beliefs"].float(), expected, atol=2e-2)
+    assert torch.allclose(ledger.recorded()["mean_log_probs"].float(), expected, atol=2e-2)
 
 
 def make_learner():

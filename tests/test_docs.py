@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from labelmend.experiments.catalogue import TABLES, Asked
-from labelmend.experiments.protocol import SMALL
-from labelmend.experiments.reproduce import EXPERIMENTS
-from labelmend.experiments.runs import Result
-from labelmend.experiments.tables import grids, markdown
-from labelmend.experiments.text import markdown_table
-from labelmend.experiments.verdicts import judge_claims, lines, tally
+from labelmend.reproduce.catalogue import TABLES, Asked
+from labelmend.reproduce.protocol import SMALL
+from labelmend.reproduce.reproduce import EXPERIMENTS
+from labelmend.reproduce.runs import Result
+from labelmend.reproduce.tables import grids, markdown
+from labelmend.reproduce.text import markdown_table
+from labelmend.reproduce.verdicts import judge_claims, lines, tally
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/reproduction.md"

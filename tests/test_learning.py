@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from labelmend.config import TrainConfig
 from labelmend.data.sources import open_source
-from labelmend.labels.apply import plan
-from labelmend.preparation import prepare
-from labelmend.training import train
+from labelmend.fix.plan import plan
+from labelmend.training.config import TrainConfig
+from labelmend.training.prepare import prepare
+from labelmend.training.session import train
 
 
 def outcome(folder, method, rate, seed, epochs):

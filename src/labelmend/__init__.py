@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from .config import TrainConfig
 from .errors import InputError
+from .training.config import TrainConfig
 
 __version__ = "0.1.0"
 __all__ = [
@@ -22,10 +22,10 @@ _HOMES = {
     "BetaMixture": "mixture",
     "GaussianMixture": "mixture",
     "NoiseModel": "mixture",
-    "as_dataset": "data.objects",
-    "load_model": "predict",
-    "prepare": "preparation",
-    "train": "training",
+    "as_dataset": "data.readers.objects",
+    "load_model": "run.model",
+    "prepare": "training.prepare",
+    "train": "training.session",
 }
 
 

@@ -5,11 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
+
+if TYPE_CHECKING:
+    from .detect.ledger import Ledger
 
 LEAST_BELIEF = 1e-4
 """Added to probabilities before their logarithm is taken, so that certainty stays finite."""
@@ -112,87 +115,6 @@ class Feed(Protocol):
 
     def sweep(self, rng: torch.Generator | None = None) -> Iterator[Batch]:
         """Every sample once, in order; augmented if a generator is given."""
-
-
-class Ledger:
-    """What the tracking passes recorded for each training sample, in the order of the data set.
-
-    `losses` are those of the last pass; the rest is over all passes since the last `restart`. `margins` are the mean
-    log-odds against the given label, log (1 - p) - log p. A sample's rival is the best other class: `gaps` is its mean
-    lead, log p(rival) - log p(given), `doubts` the share of passes in which it was ahead, `rivals` the class that was
-    it most steadily, and `leads` how steadily, from 0 to 1. Where a method asks for them, `beliefs` are the mean
-    logarithms of all probabilities, and `features` what went into the network's last layer in the last pass.
-
-    `guesses` is the class that each sample was lately taken for: a vote of the passes in which older ones fade.
-    """
-
-    FADE = 0.8
-
-    def __init__(self, samples: int, *, device: torch.device | str = "cpu") -> None:
-        self.losses = torch.zeros(samples, device=device)
-        self.margins = torch.zeros(samples, device=device)
-        self.gaps = torch.zeros(samples, device=device)
-        self.doubts = torch.zeros(samples, device=device)
-        self.rivals = torch.zeros(samples, dtype=torch.int32, device=device)
-        self.leads = torch.zeros(samples, device=device)
-        self.guesses = torch.zeros(samples, dtype=torch.int32, device=device)
-        self.certainties = torch.zeros(samples, device=device)
-        self.beliefs: Tensor | None = None
-        self.features: Tensor | None = None
-        self.passes = 0
-
-    def keep_beliefs(self, classes: int) -> None:
-        """Keep what is predicted for every class, not only for the best one: 2 bytes a sample and class."""
-        self.beliefs = self.losses.new_zeros(len(self.losses), classes, dtype=torch.float16)
-
-    def keep_features(self, width: int) -> None:
-        """Keep what the network makes of each sample before its last layer: 2 bytes a sample and feature."""
-        self.features = self.losses.new_zeros(len(self.losses), width, dtype=torch.float16)
-
-    def recorded(self) -> dict[str, Tensor]:
-        """Everything that is kept, by name."""
-        kept = vars(self)
-        return {name: values for name, values in kept.items() if isinstance(values, Tensor)}
-
-    def restart(self) -> None:
-        """Forget the margins so far; the next pass is the first that counts."""
-        self.passes = 0
-
-    def open_pass(self) -> None:
-        """Another pass over all samples begins."""
-        self.passes += 1
-
-    def write(self, index: Tensor, labels: Tensor, logits: Tensor, features: Tensor | None = None) -> None:
-        """Record one batch of the pass that is open."""
-        if self.features is not None and features is not None:
-            self.features[index] = features.half()
-        probabilities = logits.softmax(dim=1)
-        self.losses[index] = F.cross_entropy(logits, labels, reduction="none")
-        given = probabilities.gather(1, labels[:, None])[:, 0]
-        best = probabilities.scatter(1, labels[:, None], 0.0).max(dim=1)
-        against, rival, own = ((p + LEAST_BELIEF).log() for p in (1 - given, best.values, given))
-        self._average(self.margins, index, against - own)
-        self._average(self.gaps, index, rival - own)
-        self._average(self.doubts, index, (best.values > given).float())
-        share = (best.values / (1 - given).clamp_min(LEAST_BELIEF)).clamp(max=1.0)
-        _vote(self.rivals, self.leads, index, best.indices, share / self.passes, fade=1 - 1 / self.passes)
-        top = torch.maximum(given, best.values)
-        guess = torch.where(best.values > given, best.indices, labels)
-        _vote(self.guesses, self.certainties, index, guess, top, fade=self.FADE)
-        if self.beliefs is not None:
-            new = max(1 - self.FADE, 1 / self.passes)
-            self.beliefs[index] = self.beliefs[index].lerp(logits.log_softmax(dim=1).half(), new)
-
-    def _average(self, means: Tensor, index: Tensor, values: Tensor) -> None:
-        means[index] += (values - means[index]) / self.passes
-
-
-def _vote(leaders: Tensor, leads: Tensor, index: Tensor, votes: Tensor, weight: Tensor, *, fade: float) -> None:
-    """Weighted majority over the passes in constant memory: a vote for another class shortens the lead."""
-    votes, leader, lead = votes.to(leaders.dtype), leaders[index], leads[index] * fade
-    lead = torch.where(votes == leader, lead + weight, lead - weight)
-    leaders[index] = torch.where(lead < 0, votes, leader)
-    leads[index] = lead.abs()
 
 
 def head_of(network: nn.Module) -> nn.Linear:
@@ -375,8 +297,8 @@ class Method(nn.Module):
     """A way to train on wrong labels. Only `step` is compulsory; buffers are checkpointed.
 
     `networks` are how many learners it trains, `views` how many augmented views of a batch it takes. `records` are what
-    it needs from tracking passes: "beliefs" or "features" beside the losses. `per_sample` names buffers with a row for
-    each training sample that steps write to, so that processes that train together can tell each other.
+    it needs from tracking passes: "mean_log_probs" or "features" beside the losses. `per_sample` names buffers with a
+    row for each training sample that steps write to, so that processes that train together can tell each other.
     """
 
     networks = 1
@@ -385,7 +307,7 @@ class Method(nn.Module):
     per_sample: tuple[str, ...] = ()
     track_augmented = False
 
-    def begin(self, task: Task, ledgers: Sequence[Ledger] = ()) -> None:
+    def begin(self, task: Task, ledgers: Sequence["Ledger"] = ()) -> None:
         """Once, before the first epoch; the ledgers, one for each network, will fill as the run goes on."""
 
     def rate(self, epoch: int) -> float:
@@ -415,7 +337,7 @@ class Method(nn.Module):
         """Whether a tracking pass comes inside an epoch too, before this one of its steps, counted from 0."""
         return False
 
-    def epoch_end(self, ledgers: Sequence[Ledger], epoch: int) -> None:
+    def after_tracking(self, ledgers: Sequence["Ledger"], epoch: int) -> None:
         """After every tracking pass of an epoch."""
 
     def estimate(self) -> NoiseEstimate | None:

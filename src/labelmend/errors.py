@@ -23,7 +23,7 @@ class InterruptedRunError(Exception):
         self.signal = signal
 
 
-class LostError(Exception):
+class StorageError(Exception):
     """The disk or the data failed under a run; the message is one sentence."""
 
     def __init__(self, what: str) -> None:
@@ -42,7 +42,7 @@ def listed(names: Iterable[str]) -> str:
     return visible(", ".join(every[:MOST_NAMED])) + more
 
 
-def choose(kind: str, name: str, known: Mapping[str, Entry]) -> Entry:
+def lookup(kind: str, name: str, known: Mapping[str, Entry]) -> Entry:
     """The entry called `name`, or an error that names the nearest valid one."""
     if name in known:
         return known[name]

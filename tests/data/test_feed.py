@@ -1,8 +1,8 @@
 import torch
 
 from labelmend.core import Draws, generator
-from labelmend.data.augment import Augment
 from labelmend.data.feed import MemoryFeed, Normaliser, batch_bounds
+from labelmend.data.kinds.augment import Augment
 
 
 def images(count=33, channels=3, side=16):

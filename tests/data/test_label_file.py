@@ -9,9 +9,9 @@ import torch
 
 from labelmend.core import generator
 from labelmend.data import label_file, noise
-from labelmend.data.dataset import Dataset, NoisyLabels
 from labelmend.data.label_file import read_labels, write_label_file
 from labelmend.data.noise import NoiseSpec, inject, wrong_rate
+from labelmend.data.samples import Dataset, NoisyLabels
 from labelmend.errors import InputError
 
 CIFAR10N = Path(__file__).parents[3] / "shared" / "data" / "cifar10n" / "labels.npz"

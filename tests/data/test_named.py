@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from labelmend.data import named
-from labelmend.data.inert_pickle import read_inert_pickle
-from labelmend.data.named import NAMED
+from labelmend.data.readers import named
+from labelmend.data.readers.inert_pickle import read_inert_pickle
+from labelmend.data.readers.named import NAMED
 from labelmend.errors import InputError
 
 REAL = Path(__file__).parents[3] / "shared" / "data"

@@ -6,9 +6,9 @@ import torch
 
 from labelmend.core import generator
 from labelmend.data import inject, noise
-from labelmend.data.dataset import Dataset, NoisyLabels
 from labelmend.data.listing import Listing
 from labelmend.data.noise import CIFAR100_SUPERCLASSES, KINDS, NoiseSpec, nominal_rate, wrong_rate
+from labelmend.data.samples import Dataset, NoisyLabels
 from labelmend.data.stream import StreamedImages
 from labelmend.errors import InputError
 

@@ -3,11 +3,11 @@ import pytest
 import torch
 from torch.utils.data import TensorDataset
 
-from labelmend.config import TrainConfig
-from labelmend.data.objects import as_dataset
+from labelmend.data.readers.objects import as_dataset
 from labelmend.errors import InputError
-from labelmend.preparation import prepare
-from labelmend.training import train
+from labelmend.training.config import TrainConfig
+from labelmend.training.prepare import prepare
+from labelmend.training.session import train
 
 Y = np.arange(60) % 3
 X = (np.random.default_rng(0).normal(size=(60, 4)) + Y[:, None]).astype(np.float32)

@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 
 from labelmend.data.preflight import PreflightError
+from labelmend.data.readers.table import Columns
 from labelmend.data.sources import SourceOptions, open_inputs, open_source
-from labelmend.data.tables import Columns
 from labelmend.errors import InputError
 
 SKIP = SourceOptions(skip_bad=True)

@@ -2,13 +2,13 @@ import pytest
 import torch
 from PIL import Image
 
-from labelmend.config import TrainConfig
 from labelmend.core import Draws, generator
 from labelmend.data.feed import MemoryFeed
 from labelmend.data.sources import SourceOptions, open_source
 from labelmend.data.stream import StreamedImages, StreamFeed, random_box
-from labelmend.preparation import prepare
-from labelmend.training import train
+from labelmend.training.config import TrainConfig
+from labelmend.training.prepare import prepare
+from labelmend.training.session import train
 
 
 @pytest.fixture

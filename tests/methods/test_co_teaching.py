@@ -3,14 +3,15 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
-from labelmend.core import Batch, Learner, Ledger, Task
+from labelmend.core import Batch, Learner, Task
+from labelmend.detect.ledger import Ledger
 from labelmend.methods.co_teaching import CoTeaching, agreed, co_teaching
 from labelmend.methods.timeline import Timeline
-from labelmend.methods.watched import WatchedOptions
+from labelmend.methods.tracked import TrackedOptions
 
 
 def make_method(*, epochs=200, noise=0.0, samples=8):
-    method = co_teaching(WatchedOptions(), epochs)
+    method = co_teaching(TrackedOptions(), epochs)
     method.begin(Task(torch.arange(samples) % 2, classes=2, epochs=epochs))
     method.noise = noise
     return method
@@ -92,30 +93,30 @@ def two_humps(samples):
 def test_tau_is_the_greater_of_the_noise_models_rate_and_the_agreement_against_labels():
     method, losses = make_method(samples=100), two_humps(100)
     labels = torch.arange(100) % 2
-    method.epoch_end([ledger_of(losses, labels)] * 2, 10)
+    method.after_tracking([ledger_of(losses, labels)] * 2, 10)
     assert method.noise == pytest.approx(0.25, abs=0.01)
     half_flipped = torch.where(torch.arange(100) < 50, 1 - labels, labels)
-    method.epoch_end([ledger_of(losses, half_flipped)] * 2, 11)
+    method.after_tracking([ledger_of(losses, half_flipped)] * 2, 11)
     assert method.noise == 0.5
 
 
 def test_agreement_of_networks_that_have_just_begun_does_not_count():
     method, labels = make_method(samples=100), torch.arange(100) % 2
     ledgers = [ledger_of(torch.ones(100), 1 - labels)] * 2
-    method.epoch_end(ledgers, 9)
+    method.after_tracking(ledgers, 9)
     assert method.noise == 0
-    method.epoch_end(ledgers, 10)
+    method.after_tracking(ledgers, 10)
     assert method.noise == 1
 
 
 def test_tau_is_renewed_in_the_first_fifth_and_then_held():
     method, labels = make_method(samples=100), torch.arange(100) % 2
     hopeless = torch.ones(100)
-    method.epoch_end([ledger_of(hopeless, 1 - labels)] * 2, 39)
+    method.after_tracking([ledger_of(hopeless, 1 - labels)] * 2, 39)
     assert method.noise == 1
-    method.epoch_end([ledger_of(hopeless, torch.zeros(100))] * 2, 40)
+    method.after_tracking([ledger_of(hopeless, torch.zeros(100))] * 2, 40)
     assert method.noise == 0.5
-    method.epoch_end([ledger_of(hopeless, labels)] * 2, 41)
+    method.after_tracking([ledger_of(hopeless, labels)] * 2, 41)
     assert method.noise == 0.5
 
 

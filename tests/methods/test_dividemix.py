@@ -5,7 +5,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
-from labelmend.core import Batch, Learner, Ledger, Task
+from labelmend.core import Batch, Learner, Task
+from labelmend.detect.ledger import Ledger
 from labelmend.methods.dividemix import DivideMixOptions, dividemix, sharpened, weight_at
 
 PREDICTIONS = torch.tensor([[[0.6, 0.3, 0.1], [0.2, 0.5, 0.3]], [[0.2, 0.7, 0.1], [0.4, 0.1, 0.5]]])
@@ -178,7 +179,7 @@ def test_a_step_with_an_empty_side_teaches_both_networks_and_stays_finite(clean,
 
 def test_each_networks_mixture_divides_by_its_own_losses():
     method = make_method(samples=100, classes=10)
-    method.epoch_end([filled(two_humps(every=4)), filled(two_humps(every=2))], 30)
+    method.after_tracking([filled(two_humps(every=4)), filled(two_humps(every=2))], 30)
     suspects = [[i for i in range(100) if row[i] < 0.5] for row in method.clean.tolist()]
     assert suspects == [list(range(0, 100, 4)), list(range(0, 100, 2))]
     assert method.weight.item() == pytest.approx(weight_at(0.375, 10), rel=0.01)
@@ -186,27 +187,27 @@ def test_each_networks_mixture_divides_by_its_own_losses():
 
 def test_a_fixed_weight_is_used_as_it_is():
     method = make_method(samples=100, unlabelled_weight=7.0)
-    method.epoch_end([filled(two_humps())] * 2, 30)
+    method.after_tracking([filled(two_humps())] * 2, 30)
     assert method.weight.item() == 7
 
 
 def test_hopeless_losses_leave_all_labels_in_use():
     method = make_method(samples=100, classes=10)
-    method.epoch_end([filled(torch.ones(100))] * 2, 30)
+    method.after_tracking([filled(torch.ones(100))] * 2, 30)
     assert (method.clean == 1).all()
     assert method.weight == 0
 
 
 def test_trusted_labels_are_never_doubted():
     method = make_method(samples=100, trusted=Trusted(torch.tensor([0, 4, 5])))
-    method.epoch_end([filled(two_humps())] * 2, 30)
+    method.after_tracking([filled(two_humps())] * 2, 30)
     assert (method.clean[:, [0, 4, 5]] == 1).all()
     assert (method.clean[:, 8] < 0.5).all()
 
 
 def test_the_division_survives_the_state_dict():
     method, other = (make_method(samples=100, classes=10) for _ in range(2))
-    method.epoch_end([filled(two_humps(every=4)), filled(two_humps(every=2))], 30)
+    method.after_tracking([filled(two_humps(every=4)), filled(two_humps(every=2))], 30)
     other.load_state_dict(method.state_dict())
     assert torch.equal(other.clean, method.clean)
     assert torch.equal(other.weight, method.weight)

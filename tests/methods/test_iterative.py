@@ -4,7 +4,8 @@ import torch
 from sklearn.neighbors import LocalOutlierFactor
 from torch import nn
 
-from labelmend.core import Batch, Learner, Ledger, Task, generator
+from labelmend.core import Batch, Learner, Task, generator
+from labelmend.detect.ledger import Ledger
 from labelmend.methods.iterative import IterativeDetection, IterativeOptions, contrastive, inlier_scores
 
 SAMPLES, CLASSES = 120, 2
@@ -113,16 +114,16 @@ def test_rounds_end_at_the_published_epochs_and_each_has_a_fresh_pass():
 
 def test_at_the_end_of_a_round_wrong_labels_are_found_as_outliers_of_their_class():
     method = make_method()
-    method.epoch_end([filled_ledger()], 4)
+    method.after_tracking([filled_ledger()], 4)
     assert not method.noisy.any()
-    method.epoch_end([filled_ledger()], 5)
+    method.after_tracking([filled_ledger()], 5)
     assert torch.equal(method.noisy, WRONG)
 
 
 def test_nobody_is_noisy_where_all_samples_of_a_class_look_alike():
     method, ledger = make_method(), filled_ledger()
     ledger.features[:] = 1.0
-    method.epoch_end([ledger], 5)
+    method.after_tracking([ledger], 5)
     torch.testing.assert_close(method.score, torch.ones(SAMPLES))
     assert not method.noisy.any()
 
@@ -130,18 +131,18 @@ def test_nobody_is_noisy_where_all_samples_of_a_class_look_alike():
 def test_outliers_once_found_stay_so_when_the_network_has_memorised_their_labels():
     method, memorised = make_method(), filled_ledger()
     memorised.losses = torch.linspace(0, 0.1, SAMPLES)
-    method.epoch_end([filled_ledger()], 5)
+    method.after_tracking([filled_ledger()], 5)
     memorised.features[:] = (
         torch.eye(4)[method.labels].half() + 0.1 * torch.rand(SAMPLES, 4, generator=generator(1)).half()
     )
-    method.epoch_end([memorised], 15)
+    method.after_tracking([memorised], 15)
     assert torch.equal(method.noisy, WRONG)
 
 
 def test_trusted_samples_are_never_noisy():
     method = make_method()
-    method.suspicion.trusted = WRONG.nonzero()[:3, 0]
-    method.epoch_end([filled_ledger()], 5)
+    method.noise_tracker.trusted = WRONG.nonzero()[:3, 0]
+    method.after_tracking([filled_ledger()], 5)
     assert not method.noisy[WRONG.nonzero()[:3, 0]].any()
     assert method.noisy[WRONG.nonzero()[3:, 0]].all()
 
@@ -150,9 +151,9 @@ def test_scores_are_the_mean_over_rounds():
     method, each = make_method(), []
     for epoch, seed in ((5, 0), (15, 1), (25, 2)):
         alone = make_method()
-        alone.epoch_end([filled_ledger(seed)], 5)
+        alone.after_tracking([filled_ledger(seed)], 5)
         each.append(alone.score)
-        method.epoch_end([filled_ledger(seed)], epoch)
+        method.after_tracking([filled_ledger(seed)], epoch)
     torch.testing.assert_close(method.score, torch.stack(each).mean(dim=0))
 
 
@@ -176,7 +177,7 @@ def test_the_loss_of_a_step_has_the_contrast_of_what_goes_into_the_last_layer():
 
 def test_what_was_detected_survives_the_state_dict():
     method, other = make_method(), make_method()
-    method.epoch_end([filled_ledger()], 5)
+    method.after_tracking([filled_ledger()], 5)
     other.load_state_dict(method.state_dict())
     assert torch.equal(other.noisy, WRONG)
     assert torch.equal(other.score, method.score)

@@ -3,7 +3,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
-from labelmend.core import Batch, Learner, Ledger, Task
+from labelmend.core import Batch, Learner, Task
+from labelmend.detect.ledger import Ledger
 from labelmend.methods.loss_correction import BackwardOptions, LossCorrectionOptions, backward, forward
 
 NOISE = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.05, 0.15, 0.8]])
@@ -33,7 +34,7 @@ def exact_problem():
 def begun(build=forward, options=None, epochs=300):
     posteriors, labels = exact_problem()
     ledger = Ledger(SAMPLES)
-    ledger.keep_beliefs(3)
+    ledger.keep_mean_log_probs(3)
     ledger.losses = torch.linspace(0, 1, SAMPLES)
     correction = build(options or LossCorrectionOptions(held_out=0.5), epochs)
     correction.begin(Task(labels, classes=3, epochs=epochs), [ledger])
@@ -41,8 +42,8 @@ def begun(build=forward, options=None, epochs=300):
 
 
 def believe(correction, ledger, probabilities, epoch, *, sharpness=1.0):
-    ledger.beliefs = (sharpness * probabilities.log()).log_softmax(dim=1).half()
-    correction.epoch_end([ledger], epoch)
+    ledger.mean_log_probs = (sharpness * probabilities.log()).log_softmax(dim=1).half()
+    correction.after_tracking([ledger], epoch)
 
 
 @pytest.mark.parametrize("sharpness", [1.0, 2.0, 0.5])

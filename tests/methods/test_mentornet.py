@@ -4,13 +4,14 @@ import pytest
 import torch
 from torch import nn
 
-from labelmend.config import TrainConfig
-from labelmend.core import Batch, Learner, Ledger, Task
+from labelmend.core import Batch, Learner, Task
+from labelmend.detect.ledger import Ledger
 from labelmend.errors import InputError, InterruptedRunError
 from labelmend.methods import find
 from labelmend.methods.mentornet import MentorOptions, predefined_weights
-from labelmend.preparation import prepare
-from labelmend.training import train
+from labelmend.training.config import TrainConfig
+from labelmend.training.prepare import prepare
+from labelmend.training.session import train
 
 SAMPLES, CLASSES = 40, 4
 LABELS = torch.arange(SAMPLES) % CLASSES
@@ -73,8 +74,8 @@ def test_everybody_counts_in_the_burn_in_and_then_only_small_losses():
 
 def test_the_right_labels_are_as_many_as_the_network_agreed_with():
     method, ledger = make_method(), Ledger(SAMPLES)
-    ledger.losses, ledger.doubts[:30] = torch.rand(SAMPLES, generator=torch.Generator()), 0.4
-    method.epoch_end([ledger], 5)
+    ledger.losses, ledger.disagreement_rate[:30] = torch.rand(SAMPLES, generator=torch.Generator()), 0.4
+    method.after_tracking([ledger], 5)
     assert method.agreed.item() == pytest.approx(0.7)
 
 
@@ -136,7 +137,7 @@ def test_the_learned_mentor_takes_up_what_the_trusted_samples_show():
         assert weigh(method, losses, epoch).tolist() == [1] * SAMPLES
     ledger.losses = losses
     for epoch in (15, 20):
-        method.epoch_end([ledger], epoch)
+        method.after_tracking([ledger], epoch)
     weights = weigh(method, losses, 21)
     assert weights[~wrong].min() > 0.8
     assert weights[wrong].max() < 0.2
@@ -165,8 +166,7 @@ def test_the_mentor_is_taught_right_before_its_first_epoch():
         assert method.tracks(first - 1)
 
 
-def test_a_run_with_a_learned_mentor_resumes_exactly(train_digits, tmp_path, after, monkeypatch):
-    monkeypatch.setattr("labelmend.training.build_report", lambda run: None)
+def test_a_run_with_a_learned_mentor_resumes_exactly(train_digits, tmp_path, after):
     whole = train_digits("whole", method="mentornet", trusted="2-per-class")
     config = TrainConfig(**whole.read()["config"] | {"out": str(tmp_path / "cut")})
     with pytest.raises(InterruptedRunError):

@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from labelmend.core import Batch, Learner, Ledger, Step, Task
+from labelmend.core import Batch, Learner, Step, Task
+from labelmend.detect.ledger import Ledger
 from labelmend.methods import find
 from labelmend.methods.paper import PUBLISHED, PaperOptions
 from labelmend.mixture import BetaMixture, GaussianMixture, NoiseModel
@@ -66,7 +67,7 @@ def filled_ledger(losses):
 
 def fitted(method):
     method.begin(make_task())
-    method.epoch_end([filled_ledger(two_humps())], 1)
+    method.after_tracking([filled_ledger(two_humps())], 1)
     return method
 
 
@@ -147,7 +148,7 @@ def test_even_the_shortest_runs_work_and_begin_with_a_warm_up(name, epochs, deta
         step = make_step(epoch)
         loss = method.step([learner], step.batch, epoch, step.rng)
         assert loss.isfinite()
-        method.epoch_end([filled_ledger(two_humps())], epoch)
+        method.after_tracking([filled_ledger(two_humps())], epoch)
     assert method.estimate().verdict is None
     assert all(parameter.isfinite().all() for parameter in learner.network.parameters())
 
@@ -198,7 +199,7 @@ def test_a_fixed_share_of_zero_is_not_taken_for_none():
 @pytest.mark.parametrize(("option", "kind"), [("bmm", BetaMixture), ("gmm", GaussianMixture)])
 def test_the_noise_model_is_the_mixture_asked_for(option, kind):
     method = fitted(build("m-dyr-h", 300, noise_model=option))
-    assert type(method.suspicion.model.mixture) is kind
+    assert type(method.noise_tracker.model.mixture) is kind
     expected = NoiseModel(kind()).fit(two_humps()).posterior(two_humps())
     assert torch.equal(method.estimate().probability, expected)
 
@@ -230,10 +231,10 @@ def test_half_an_epoch_between_passes_makes_two_in_each():
 def test_every_tracking_pass_renews_the_mixture_and_the_verdict():
     method = build("dy-h", 120)
     method.begin(make_task())
-    method.epoch_end([filled_ledger(torch.ones(SAMPLES))], 5)
+    method.after_tracking([filled_ledger(torch.ones(SAMPLES))], 5)
     assert method.estimate().verdict is not None
     for epoch in (10, 15):
-        method.epoch_end([filled_ledger(two_humps(scale=epoch))], epoch)
+        method.after_tracking([filled_ledger(two_humps(scale=epoch))], epoch)
         assert method.estimate().verdict is None
         assert method.estimate().parameters["span"] == pytest.approx(two_humps(scale=epoch).max().item())
 

@@ -2,10 +2,11 @@ import pytest
 import torch
 from torch import nn
 
-from labelmend.core import Batch, Learner, Ledger, Task
+from labelmend.core import Batch, Learner, Task
+from labelmend.detect.ledger import Ledger
+from labelmend.methods.noise_tracker import NoiseTracker
 from labelmend.methods.phases import Phases
 from labelmend.methods.recipe import Recipe
-from labelmend.methods.suspicion import Suspicion
 from labelmend.methods.timeline import Timeline, linear
 from labelmend.mixture import BetaMixture, NoiseModel
 from labelmend.parts.losses import soft_cross_entropy
@@ -18,8 +19,8 @@ def make_phases(**changes):
         return lambda logits, targets: factor * soft_cross_entropy(logits, targets)
 
     recipes = {1: Recipe("one", loss=times(1)), 4: Recipe("two", loss=times(2)), 6: Recipe("three", loss=times(3))}
-    suspicion = Suspicion(NoiseModel(BetaMixture()))
-    return Phases(recipes, suspicion, **({"rate": lambda epoch: 1.0} | changes))
+    noise_tracker = NoiseTracker(NoiseModel(BetaMixture()))
+    return Phases(recipes, noise_tracker, **({"rate": lambda epoch: 1.0} | changes))
 
 
 def make_task(samples=100):
@@ -84,7 +85,7 @@ def test_each_recipe_is_in_force_from_its_epoch_to_the_next():
 
 def test_the_order_in_which_recipes_are_given_does_not_matter():
     first, second = Recipe("first"), Recipe("second")
-    phases = Phases({5: second, 1: first}, Suspicion(NoiseModel(BetaMixture())), rate=lambda epoch: 1.0)
+    phases = Phases({5: second, 1: first}, NoiseTracker(NoiseModel(BetaMixture())), rate=lambda epoch: 1.0)
     assert [phases.phase(epoch) for epoch in (4, 5)] == ["first", "second"]
 
 
@@ -119,7 +120,7 @@ def test_everybody_is_clean_before_the_first_fit():
 def test_the_end_of_an_epoch_refits_the_noise_model_on_the_ledger():
     phases, losses = make_phases(), two_humps()
     phases.begin(make_task())
-    phases.epoch_end([filled_ledger(losses)], 1)
+    phases.after_tracking([filled_ledger(losses)], 1)
     estimate = phases.estimate()
     assert torch.equal(estimate.probability, NoiseModel(BetaMixture()).fit(losses).posterior(losses))
     assert (estimate.probability > 0.5).tolist() == [i % 4 == 0 for i in range(100)]
@@ -131,15 +132,15 @@ def test_the_end_of_an_epoch_refits_the_noise_model_on_the_ledger():
 def test_losses_of_several_learners_are_averaged():
     phases, losses = make_phases(), two_humps()
     phases.begin(make_task())
-    phases.epoch_end([filled_ledger(losses + 0.1), filled_ledger(losses - 0.1)], 1)
+    phases.after_tracking([filled_ledger(losses + 0.1), filled_ledger(losses - 0.1)], 1)
     torch.testing.assert_close(phases.estimate().probability, NoiseModel(BetaMixture()).fit(losses).posterior(losses))
 
 
 def test_hopeless_losses_leave_everybody_clean_and_say_why():
     phases = make_phases()
     phases.begin(make_task())
-    phases.epoch_end([filled_ledger(two_humps())], 1)
-    phases.epoch_end([filled_ledger(torch.ones(100))], 2)
+    phases.after_tracking([filled_ledger(two_humps())], 1)
+    phases.after_tracking([filled_ledger(torch.ones(100))], 2)
     estimate = phases.estimate()
     assert estimate.verdict == "all losses equal 1"
     assert estimate.rate == 0
@@ -150,7 +151,7 @@ def test_what_is_believed_survives_the_state_dict():
     phases, other = make_phases(), make_phases()
     for each in (phases, other):
         each.begin(make_task())
-    phases.epoch_end([filled_ledger(two_humps())], 1)
+    phases.after_tracking([filled_ledger(two_humps())], 1)
     other.load_state_dict(phases.state_dict())
     assert torch.equal(other.estimate().probability, phases.estimate().probability)
     assert other.estimate().parameters == phases.estimate().parameters

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 from safetensors.numpy import save_file
 
-from labelmend.engine.run_dir import RunDirectory
+from labelmend.run.directory import RunDirectory
 
 CLASSES = ("cat", "dog", "owl")
 

@@ -4,11 +4,11 @@ import time
 import numpy as np
 import pytest
 
-from labelmend.config import TrainConfig
 from labelmend.errors import InputError
-from labelmend.preparation import prepare
 from labelmend.report.build import build_report, command_line, percent
-from labelmend.training import train
+from labelmend.training.config import TrainConfig
+from labelmend.training.prepare import prepare
+from labelmend.training.session import train
 
 PAYLOAD = "<script>alert('x')</script>&\"'"
 SECTIONS = ["verdict", "saw", "suspects", "confusion", "training", "features", "made"]

@@ -1,9 +1,9 @@
 import pytest
 
-from labelmend.engine.run_dir import RunDirectory
 from labelmend.errors import InputError
 from labelmend.report.compare import agreement, build_comparison, distinct_names, same_data
 from labelmend.report.read import read_findings
+from labelmend.run.directory import RunDirectory
 
 
 def test_runs_on_the_same_labels_are_compared_sample_by_sample(make_run, tmp_path):
@@ -50,7 +50,7 @@ def test_runs_named_alike_are_told_apart_by_their_paths(make_run):
 def test_the_command_reports_one_run_and_compares_several(make_run, tmp_path, monkeypatch):
     from typer.testing import CliRunner
 
-    from labelmend.cli import app
+    from labelmend.faces.cli import app
 
     monkeypatch.chdir(tmp_path)
     make_run("a"), make_run("b")

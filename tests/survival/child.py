@@ -12,11 +12,11 @@ import pathlib
 import signal
 import sys
 
-import labelmend.engine.checkpoint as checkpoint
 import labelmend.mixture.base as base
-from labelmend import training
-from labelmend.cli import main
+import labelmend.training.checkpoint as checkpoint
+from labelmend.__main__ import main
 from labelmend.core import Learner
+from labelmend.faces import terminal
 
 
 def die() -> None:
@@ -77,6 +77,6 @@ def install(countdown: Countdown) -> None:
 if __name__ == "__main__":
     place, number, *words = sys.argv[1:]
     install(Countdown(place, int(number)))
-    training.build_report = lambda run: None
+    terminal.build_report = lambda run: None
     sys.argv = ["labelmend", *words]
     main()

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import torch
 
-from labelmend.cli import main
-from labelmend.core import Ledger
-from labelmend.engine.trainer import Trainer
+from labelmend.__main__ import main
+from labelmend.detect.ledger import Ledger
+from labelmend.training.trainer import Trainer
 
 folder, *words = sys.argv[1:]
 written = []
@@ -29,7 +29,7 @@ def tracked(self, epoch):
     track(self, epoch)
     state = {name: values.double().sum().item() for name, values in self.ledgers[0].recorded().items()}
     state |= {name: self.method.get_buffer(name).double().sum().item() for name in self.method.per_sample}
-    fitted = self.method.suspicion.model.get_extra_state()
+    fitted = self.method.noise_tracker.model.get_extra_state()
     seen = {"written": [counts.tolist() for counts in written], "ledger": state, "mixture": fitted}
     (Path(folder) / f"rank{os.environ['RANK']}.json").write_text(json.dumps(seen))
 

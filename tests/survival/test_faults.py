@@ -22,18 +22,19 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
-import labelmend.training as training
-from labelmend.config import TrainConfig
-from labelmend.core import Learner, Ledger, generator
+import labelmend.training.session as training
+from labelmend.core import Learner, generator
 from labelmend.data.feed import MemoryFeed
-from labelmend.engine import checkpoint
-from labelmend.engine.checkpoint import load_newest, saved
-from labelmend.engine.faults import NotFiniteError
-from labelmend.engine.run_dir import RunDirectory
-from labelmend.engine.trainer import Observer, Trainer
+from labelmend.detect.ledger import Ledger
 from labelmend.errors import InputError, InterruptedRunError
 from labelmend.methods.recipe import Recipe
-from labelmend.preparation import prepare
+from labelmend.run.directory import RunDirectory
+from labelmend.training import checkpoint
+from labelmend.training.checkpoint import load_newest, saved
+from labelmend.training.config import TrainConfig
+from labelmend.training.finite import NotFiniteError
+from labelmend.training.prepare import prepare
+from labelmend.training.trainer import Observer, Trainer
 
 EPOCHS, LIMIT, STEPS = 4, 96, 3
 SETTINGS = {"track_every": "1", "noise_model": "bmm"}
@@ -48,8 +49,8 @@ slow = pytest.mark.slow
 @pytest.fixture(autouse=True)
 def without_looks(monkeypatch):
     """Nobody looks at these runs, and a report and a narrow interval take longer than they do."""
-    monkeypatch.setattr(training, "build_report", lambda run: None)
-    monkeypatch.setattr("labelmend.labels.judge.RESAMPLED", 2)
+    monkeypatch.setattr("labelmend.faces.terminal.build_report", lambda run: None)
+    monkeypatch.setattr("labelmend.detect.judge.RESAMPLED", 2)
 
 
 @pytest.fixture

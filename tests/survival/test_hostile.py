@@ -26,10 +26,11 @@ import torch
 from PIL import Image
 from safetensors.numpy import save as save_tensors
 
-from labelmend.config import TrainConfig
-from labelmend.data.arrays import digits
-from labelmend.preparation import prepare
-from labelmend.training import train
+from labelmend.data.readers.arrays import digits
+from labelmend.report.build import build_report
+from labelmend.training.config import TrainConfig
+from labelmend.training.prepare import prepare
+from labelmend.training.session import train
 
 ALLOWANCE = 200 << 10  # KiB, as the system counts
 SECONDS = 60
@@ -113,7 +114,7 @@ def png(width: int = 8, height: int = 8, seed: int = 0) -> bytes:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """A harmless image folder, a finished run on it, and the corrected set of that run."""
-    from labelmend.labels import plan
+    from labelmend.fix.plan import plan
 
     place = tmp_path_factory.mktemp("finished")
     for number in range(40):
@@ -976,7 +977,7 @@ def command_line(rng: random.Random) -> list[str]:
 @pytest.mark.parametrize("count", [60, pytest.param(500, marks=pytest.mark.slow)])
 def test_random_command_lines_end_with_a_documented_code(count, tmp_path, labelmend, train_digits, monkeypatch):
     run = train_digits("kept")
-    monkeypatch.setattr("labelmend.terminal.train", lambda prepared, **rest: (run, []))
+    monkeypatch.setattr("labelmend.faces.terminal.train", lambda prepared, **rest: (run, []))
     monkeypatch.setattr("labelmend.report.build.build_report", lambda *rest, **more: None)
     rng, codes = random.Random(count), dict[int, int]()
     for number in range(count):
@@ -1006,4 +1007,4 @@ def test_a_run_needs_no_network(train_digits, monkeypatch):
 
     for place, name in ((socket.socket, "connect"), (socket.socket, "connect_ex"), (socket, "getaddrinfo")):
         monkeypatch.setattr(place, name, refuse)
-    assert train_digits().report.is_file()
+    assert train_digits(afterwards=build_report).report.is_file()

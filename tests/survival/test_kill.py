@@ -9,7 +9,7 @@ import child
 import pytest
 import torch
 
-from labelmend.engine.checkpoint import Checkpoint, load_newest, save
+from labelmend.training.checkpoint import Checkpoint, load_newest, save
 
 SHORT = ("--epochs", 3, "--limit", 150, "--set", "details=paper")
 LONG = ("--epochs", 30)

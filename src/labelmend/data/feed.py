@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ..core import Batch, Draws, to_device
-from .augment import Augment
+from .kinds.augment import Augment
 
 
 @dataclass(frozen=True)

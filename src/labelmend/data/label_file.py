@@ -15,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .dataset import Dataset, NoisyLabels
-from .inert_pickle import read_inert_pickle
 from .limits import check_filled
 from .noise import FILE_LIMIT, NoiseSpec, nominal_rate, sized, wrong_rate
+from .readers.inert_pickle import read_inert_pickle
+from .samples import Dataset, NoisyLabels
 
 Columns = Mapping[str, NDArray[np.generic]]
 SUFFIXES = (".npz", ".csv", ".pt")

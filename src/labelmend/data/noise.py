@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import InputError, choose
-from .dataset import Dataset, NoisyLabels
+from ..errors import InputError, lookup
 from .feed import Normaliser
+from .samples import Dataset, NoisyLabels
 from .stream import StreamedImages
 
 FILE_LIMIT = 64 * 2**20
@@ -47,7 +47,7 @@ class NoiseSpec:
     def parse(cls, text: str) -> "NoiseSpec":
         """Read `kind:rate`, `asymmetric:rate:map.json` or `matrix:FILE`."""
         kind, _, rest = text.partition(":")
-        choose("noise kind", kind, KINDS)
+        lookup("noise kind", kind, KINDS)
         if kind == "matrix":
             if not rest:
                 raise InputError(f"noise {text!r} has no file; write it as matrix:rates.csv")
@@ -178,7 +178,7 @@ def class_map(data: Dataset, file: str) -> dict[int, int]:
                 f"{data.name} has no usual map of classes taken for each other; give one as asymmetric:0.4:map.json"
             )
     kind = f"class in {file}"
-    return {choose(kind, source, names): choose(kind, target, names) for source, target in taken_for.items()}
+    return {lookup(kind, source, names): lookup(kind, target, names) for source, target in taken_for.items()}
 
 
 def read_matrix(file: str) -> Tensor:

@@ -10,16 +10,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import InputError, choose
-from .arrays import as_inputs, digits, from_arrays, read_npz
-from .dataset import Dataset, NoisyLabels, Split
-from .decode import Examined, cache_place, cached_images, decode_all, examine, keep_in_cache
-from .folder import open_folder
+from ..errors import InputError, lookup
+from .kinds.decode import Examined, cache_place, cached_images, decode_all, examine, keep_in_cache
 from .listing import Listing
-from .named import NAMED
 from .preflight import Preflight, PreflightError, Problem, check_classes, check_ids, check_names, clean_label
+from .readers.arrays import as_inputs, digits, from_arrays, read_npz
+from .readers.folder import open_folder
+from .readers.named import NAMED
+from .readers.table import SUFFIXES, Columns, FeatureTable, open_table
+from .samples import Dataset, NoisyLabels, Split
 from .stream import StreamedImages
-from .tables import SUFFIXES, Columns, FeatureTable, open_table
 
 Advance = Callable[[int], None]
 Opened = Dataset | FeatureTable | Listing | tuple[Listing, Listing | None]
@@ -106,7 +106,7 @@ def list_source(source: str, options: SourceOptions = AS_IT_IS) -> Opened:
         return open_folder(path)
     if path.exists():
         raise InputError(f"{source} is not a folder and not one of .npz, {', '.join(SUFFIXES)}")
-    return choose("source", source, named)(root)
+    return lookup("source", source, named)(root)
 
 
 def _with_split(data: Dataset, held: Opened | None) -> Dataset:

@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from ..core import Batch, Draws, generator, to_device
-from ..errors import LostError
-from .decode import UnusableImageError, decode_crop, read_bytes
+from ..errors import StorageError
 from .feed import ALL, LabelledFeed, Normaliser, Share
+from .kinds.decode import UnusableImageError, decode_crop, read_bytes
 from .listing import Listing
 
 MEASURED = 4096
@@ -36,7 +36,7 @@ class StreamedImages:
         """One image, uint8 [channels, height, width]; with a seed, a random resized crop of it, maybe flipped."""
         image = self.read(draw)
         if isinstance(image, str):
-            raise LostError(image)
+            raise StorageError(image)
         return image
 
     def read(self, draw: Draw) -> Tensor | str:
@@ -136,7 +136,7 @@ class StreamFeed(LabelledFeed):
         )
         for which, pixels in zip(draws, loader, strict=True):
             if isinstance(pixels, str):
-                raise LostError(pixels)
+                raise StorageError(pixels)
             yield Loaded(which, pixels)
 
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
-from .dataset import Dataset, NoisyLabels
 from .label_file import class_numbers, read_csv, refuse_ids
 from .noise import sized
+from .samples import Dataset, NoisyLabels
 
 
 def trust(text: str, data: Dataset, rng: torch.Generator) -> Dataset:

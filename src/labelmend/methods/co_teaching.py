@@ -19,10 +19,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from ..core import Batch, Learner, Ledger, Method, Task
+from ..core import Batch, Learner, Method, Task
+from ..detect.ledger import Ledger
 from .registry import method
 from .timeline import Timeline, linear
-from .watched import Watched, WatchedOptions
+from .tracked import TrackedMethod, TrackedOptions
 
 EPOCHS, RAMP, SETTLED, DECAY = 200, 10, 40, 80
 """Published epochs: of the run, until the full rate is dropped (T_k), until tau is held, and until the rate falls."""
@@ -33,7 +34,7 @@ def agreed(first: Tensor, second: Tensor, labels: Tensor) -> float:
     return float(((first == second) & (first != labels)).float().mean())
 
 
-class CoTeaching(Watched):
+class CoTeaching(TrackedMethod):
     """Two networks that choose for each other the samples of small loss (Algorithm 1); `noise` is tau."""
 
     networks = 2
@@ -55,13 +56,13 @@ class CoTeaching(Watched):
         """After every epoch until tau is held, and then every so many."""
         return epoch <= self.settled or super().tracks(epoch)
 
-    def epoch_end(self, ledgers: Sequence[Ledger], epoch: int) -> None:
+    def after_tracking(self, ledgers: Sequence[Ledger], epoch: int) -> None:
         """Refit the noise model and, in the first fifth of the run, renew tau."""
-        super().epoch_end(ledgers, epoch)
+        super().after_tracking(ledgers, epoch)
         if epoch <= self.settled:
             first, second = (ledger.guesses for ledger in ledgers)
             together = agreed(first, second, self.labels) if epoch >= self.ramp else 0.0
-            self.noise = max(self.suspicion.estimate().rate, together)
+            self.noise = max(self.noise_tracker.estimate().rate, together)
 
     def kept(self, epoch: int) -> float:
         """R(t) = 1 - min(t / T_k tau, tau): the share of a batch that is learned in this epoch."""
@@ -94,6 +95,6 @@ def _least(losses: Tensor, count: int) -> Tensor:
 
 
 @method("co-teaching", "two networks that choose samples of small loss for each other (Han et al. 2018)")
-def co_teaching(options: WatchedOptions, epochs: int) -> Method:
+def co_teaching(options: TrackedOptions, epochs: int) -> Method:
     """Co-teaching with an estimated noise rate."""
     return CoTeaching(Timeline(EPOCHS, (), epochs), track_every=options.track_every)

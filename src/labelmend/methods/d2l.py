@@ -18,13 +18,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from ..core import Batch, Learner, Ledger, Method, Task
+from ..core import Batch, Learner, Method, Task
+from ..detect.ledger import Ledger
 from ..parts.dimensionality import local_dimension
 from ..parts.losses import soft_cross_entropy
 from ..parts.targets import hard
 from .registry import method
 from .timeline import Timeline
-from .watched import Watched, WatchedOptions
+from .tracked import TrackedMethod, TrackedOptions
 
 PUBLISHED = (120, (40, 80), 2)
 """Epochs, learning-rate drops, and the first epochs in which no turning point is looked for; Released: 10."""
@@ -33,7 +34,7 @@ FEWEST = 8
 
 
 @dataclass(frozen=True)
-class D2LOptions(WatchedOptions):
+class D2LOptions(TrackedOptions):
     """What can be changed in dimensionality-driven learning with `--set`."""
 
     neighbours: int = field(
@@ -62,7 +63,7 @@ def trust(dimensions: Sequence[float], progress: float) -> float:
     return math.exp(-progress * dimensions[-1] / max(min(dimensions[:-1]), 1e-12))
 
 
-class DimensionalityDriven(Watched):
+class DimensionalityDriven(TrackedMethod):
     """Plain cross-entropy up to the turning point, labels adapted by the predicted class after it."""
 
     per_sample = ("local",)

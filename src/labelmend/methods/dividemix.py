@@ -19,21 +19,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from ..core import Batch, Learner, Ledger, Method, Mix, Task, to_device
+from ..core import Batch, Learner, Method, Mix, Task, to_device
+from ..detect.ledger import Ledger
 from ..mixture import noise_model
 from ..parts.losses import soft_cross_entropy
 from ..parts.mixing import draw_share
 from ..parts.penalties import UniformPrior
 from .registry import method
 from .timeline import Timeline, linear
-from .watched import Watched, WatchedOptions
+from .tracked import TrackedMethod, TrackedOptions
 
 RATES, WEIGHTS = (0.2, 0.45, 0.72, 0.81), (0.0, 25.0, 25.0, 50.0)
 """Shares of wrong labels, and the unlabelled's weight for each on CIFAR-10: of 50 % redrawn labels, 45 % are wrong."""
 
 
 @dataclass(frozen=True)
-class DivideMixOptions(WatchedOptions):
+class DivideMixOptions(TrackedOptions):
     """What can be changed in DivideMix with `--set`."""
 
     track_every: int = field(default=1, metadata={"help": "epochs between two divisions of the data", "least": 1})
@@ -55,7 +56,7 @@ def weight_at(rate: float, classes: int) -> float:
     return min(float(np.interp(rate, RATES, WEIGHTS)) * classes / 10, 150.0)
 
 
-class DivideMix(Watched):
+class DivideMix(TrackedMethod):
     """Two networks, each of which divides the data for the other; `clean` is P(right) by network and sample."""
 
     networks = views = 2
@@ -81,13 +82,13 @@ class DivideMix(Watched):
         """Which loss is in force."""
         return "warm-up" if epoch <= self.warm_up else "divided"
 
-    def epoch_end(self, ledgers: Sequence[Ledger], epoch: int) -> None:
+    def after_tracking(self, ledgers: Sequence[Ledger], epoch: int) -> None:
         """Fit a Gaussian mixture to each network's losses (Sec. 3.1), and weigh the unlabelled by the noise rate."""
-        super().epoch_end(ledgers, epoch)
+        super().after_tracking(ledgers, epoch)
         pairs = zip(self.mixtures, (ledger.losses for ledger in ledgers), strict=True)
         self.clean = torch.stack([1 - model.fit(own).posterior(own) for model, own in pairs])  # type: ignore[operator]
-        if self.suspicion.trusted is not None:
-            self.clean[:, self.suspicion.trusted] = 1.0
+        if self.noise_tracker.trusted is not None:
+            self.clean[:, self.noise_tracker.trusted] = 1.0
         fixed, rate = self.options.unlabelled_weight, 1 - float(self.clean.mean())
         self.weight = torch.full_like(self.weight, weight_at(rate, self.classes) if fixed is None else fixed)
 

@@ -13,18 +13,19 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from ..core import Batch, Learner, Ledger, Method, Step, Task
+from ..core import Batch, Learner, Method, Step, Task
+from ..detect.ledger import Ledger
 from ..parts.losses import soft_cross_entropy
 from .registry import method
 from .timeline import Timeline
-from .watched import Watched, WatchedOptions
+from .tracked import TrackedMethod, TrackedOptions
 
 EPOCHS, DROPS = 120, (40, 80)
 SMALLEST = 1e-4
 
 
 @dataclass(frozen=True)
-class ElrOptions(WatchedOptions):
+class ElrOptions(TrackedOptions):
     """What can be changed with `--set`."""
 
     strength: float = field(default=3.0, metadata={"help": "weight of the penalty, lambda", "least": 0})
@@ -38,7 +39,7 @@ def disagreement(probabilities: Tensor, memory: Tensor) -> Tensor:
     return (1 - (probabilities * memory).sum(dim=1)).log()
 
 
-class EarlyLearning(Watched):
+class EarlyLearning(TrackedMethod):
     """Cross-entropy, and a penalty for leaving what was predicted early."""
 
     memory: Tensor

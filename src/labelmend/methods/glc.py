@@ -15,11 +15,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from ..core import Batch, Learner, Ledger, Method, Task, Trusted
+from ..core import Batch, Learner, Method, Task, Trusted
+from ..detect.ledger import Ledger
 from ..parts.transitions import forward_cross_entropy, from_known_samples
 from .registry import method
 from .timeline import Timeline
-from .watched import Watched, WatchedOptions
+from .tracked import TrackedMethod, TrackedOptions
 
 EPOCHS, CORRECTED_FROM = 150, 76
 
@@ -32,13 +33,13 @@ def mean_predictions(learner: Learner, trusted: Trusted) -> Tensor:
     return from_known_samples(probabilities, labels)
 
 
-class GoldLossCorrection(Watched):
+class GoldLossCorrection(TrackedMethod):
     """A first network that finds C by the trusted samples, and a second one whose loss is corrected with it."""
 
     matrix: Tensor
     is_trusted: Tensor
 
-    def __init__(self, options: WatchedOptions, epochs: int) -> None:
+    def __init__(self, options: TrackedOptions, epochs: int) -> None:
         self.epochs, self.corrects_from = epochs, Timeline(EPOCHS, (), epochs).start(CORRECTED_FROM)
         super().__init__(self._thirds, track_every=options.track_every, needs_fresh=(self.corrects_from,))
         self.trusted: Trusted | None = None
@@ -64,7 +65,7 @@ class GoldLossCorrection(Watched):
         if epoch != self.corrects_from or self.trusted is None:
             return
         (learner,) = learners
-        (ledger,) = self.suspicion.ledgers
+        (ledger,) = self.noise_tracker.ledgers
         self.matrix = mean_predictions(learner, self.trusted)
         learner.reset()
         ledger.restart()
@@ -90,6 +91,6 @@ class GoldLossCorrection(Watched):
 
 
 @method("glc", "as forward, with the matrix that trusted samples show (Hendrycks et al. 2018)", needs_trusted=True)
-def glc(options: WatchedOptions, epochs: int) -> Method:
+def glc(options: TrackedOptions, epochs: int) -> Method:
     """Gold loss correction."""
     return GoldLossCorrection(options, epochs)

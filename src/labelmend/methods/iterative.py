@@ -17,11 +17,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from ..core import Batch, Learner, Ledger, Method, Task, generator
+from ..core import Batch, Learner, Method, Task, generator
+from ..detect.ledger import Ledger
 from ..mixture import noise_model
 from .registry import method
 from .timeline import Timeline
-from .watched import Watched, WatchedOptions
+from .tracked import TrackedMethod, TrackedOptions
 
 PUBLISHED = (95, (40, 80))
 """Epochs and learning-rate drops."""
@@ -34,7 +35,7 @@ AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
-class IterativeOptions(WatchedOptions):
+class IterativeOptions(TrackedOptions):
     """What can be changed in iterative detection with `--set`."""
 
     margin: float = field(default=1.0, metadata={"help": "distance beyond which pairs are left alone", "least": 0})
@@ -85,7 +86,7 @@ def contrastive(features: Tensor, labels: Tensor, noisy: Tensor, margin: float) 
     return torch.stack(means).mean()
 
 
-class IterativeDetection(Watched):
+class IterativeDetection(TrackedMethod):
     """Rounds of learning by cross-entropy and contrast, each followed by a new look for outliers."""
 
     records = frozenset({"losses", "features"})
@@ -112,9 +113,9 @@ class IterativeDetection(Watched):
         """Which round it is; before the first detection, none."""
         return f"round {sum(epoch > last for last in self.rounds)}"
 
-    def epoch_end(self, ledgers: Sequence[Ledger], epoch: int) -> None:
+    def after_tracking(self, ledgers: Sequence[Ledger], epoch: int) -> None:
         """Refit the noise model and, where a round ends, look for outliers in every class."""
-        super().epoch_end(ledgers, epoch)
+        super().after_tracking(ledgers, epoch)
         features = ledgers[0].features
         if epoch not in self.rounds or features is None:
             return
@@ -127,8 +128,8 @@ class IterativeDetection(Watched):
             self.score[members] += (scores - self.score[members]) / (known + 1)
         outlying = (1 - self.score).clamp_min(0)
         self.noisy = noise_model("bmm").fit(outlying).posterior(outlying) > 0.5
-        if self.suspicion.trusted is not None:
-            self.noisy[self.suspicion.trusted] = False
+        if self.noise_tracker.trusted is not None:
+            self.noisy[self.noise_tracker.trusted] = False
 
     def step(self, learners: Sequence[Learner], batch: Batch, epoch: int, rng: torch.Generator) -> Tensor:
         """Cross-entropy in which noisy samples weigh by their scores, and the contrast of pairs."""

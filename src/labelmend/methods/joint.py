@@ -13,19 +13,20 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from ..core import Batch, Learner, Ledger, Method, Step, Task
+from ..core import Batch, Learner, Method, Step, Task
+from ..detect.ledger import Ledger
 from ..parts.losses import soft_cross_entropy
 from ..parts.penalties import UniformPrior
 from .registry import method
 from .timeline import Timeline
-from .watched import Watched, WatchedOptions
+from .tracked import TrackedMethod, TrackedOptions
 
 EPOCHS, AFRESH_FROM, DROPS = 320, 201, (240, 280)
 RELABELLED_FROM = 71
 
 
 @dataclass(frozen=True)
-class JointOptions(WatchedOptions):
+class JointOptions(TrackedOptions):
     """What can be changed with `--set`."""
 
     window: int = field(default=10, metadata={"help": "epochs whose predictions make a label", "least": 1})
@@ -33,7 +34,7 @@ class JointOptions(WatchedOptions):
     entropy: float = field(default=0.8, metadata={"help": "weight of the entropy penalty, beta", "least": 0})
 
 
-class JointOptimisation(Watched):
+class JointOptimisation(TrackedMethod):
     """Network and labels by turns, then a fresh network on the labels."""
 
     history: Tensor

@@ -17,18 +17,19 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F  # noqa: N812
 
-from ..core import Batch, Learner, Ledger, Method, Task, Trusted
+from ..core import Batch, Learner, Method, Task, Trusted
+from ..detect.ledger import Ledger
 from ..errors import InputError
 from .registry import method
 from .timeline import Timeline
-from .watched import Watched, WatchedOptions
+from .tracked import TrackedMethod, TrackedOptions
 
 PUBLISHED, DROPS = 160, (80, 120)
 """ResNet-32 on CIFAR: 80,000 steps on 100 samples, and a tenth of the rate after 40,000 and 60,000 of them."""
 
 
 @dataclass(frozen=True)
-class ReweightOptions(WatchedOptions):
+class ReweightOptions(TrackedOptions):
     """What can be changed with `--set`."""
 
     trusted_batch: int = field(
@@ -65,7 +66,7 @@ def shares(helpfulness: Tensor) -> Tensor:
     return helpful / torch.where(total > 0, total, 1.0)
 
 
-class Reweight(Watched):
+class Reweight(TrackedMethod):
     """Weighted cross-entropy, with weights from the gradient on a trusted batch (Algorithm 1)."""
 
     def __init__(self, rate: Callable[[int], float], *, trusted_batch: int, track_every: int) -> None:

@@ -18,11 +18,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from ..core import Batch, Learner, Ledger, Method, Task, generator
+from ..core import Batch, Learner, Method, Task, generator
+from ..detect.ledger import Ledger
 from ..parts import transitions
 from .registry import method
 from .timeline import Timeline
-from .watched import Watched, WatchedOptions
+from .tracked import TrackedMethod, TrackedOptions
 
 EPOCHS, DROPS, CORRECTED_FROM = 300, (100, 250), 76
 SUREST = (0.1, 0.5)
@@ -30,7 +31,7 @@ SUREST = (0.1, 0.5)
 
 
 @dataclass(frozen=True)
-class LossCorrectionOptions(WatchedOptions):
+class LossCorrectionOptions(TrackedOptions):
     """What can be changed with `--set`."""
 
     held_out: float = field(
@@ -45,10 +46,10 @@ class BackwardOptions(LossCorrectionOptions):
     largest: float = field(default=10.0, metadata={"help": "most that a sample may weigh in all", "least": 1})
 
 
-class LossCorrection(Watched):
+class LossCorrection(TrackedMethod):
     """A first network that finds T, in epoch `ripe`, and a second one whose loss takes `matrix`: T as `prepared`."""
 
-    records = frozenset({"losses", "beliefs"})
+    records = frozenset({"losses", "mean_log_probs"})
     matrix: Tensor
     lowest: Tensor
 
@@ -109,18 +110,18 @@ class LossCorrection(Watched):
         learner.descend(loss)
         return loss.detach()
 
-    def epoch_end(self, ledgers: Sequence[Ledger], epoch: int) -> None:
+    def after_tracking(self, ledgers: Sequence[Ledger], epoch: int) -> None:
         """Estimate T anew whenever the first network is better than before; each of its passes counts by itself."""
-        super().epoch_end(ledgers, epoch)
+        super().after_tracking(ledgers, epoch)
         (ledger,), labels = ledgers, self.labels[self.held_out]
-        if epoch >= self.afresh_from or ledger.beliefs is None:
+        if epoch >= self.afresh_from or ledger.mean_log_probs is None:
             return
-        beliefs = ledger.beliefs.float()
-        beliefs = beliefs / transitions.best_temperature(beliefs[self.held_out], labels)
-        held_out_loss = F.cross_entropy(beliefs[self.held_out], labels)
+        log_probs = ledger.mean_log_probs.float()
+        log_probs = log_probs / transitions.best_temperature(log_probs[self.held_out], labels)
+        held_out_loss = F.cross_entropy(log_probs[self.held_out], labels)
         if held_out_loss < self.lowest:
             self.lowest, self.ripe = held_out_loss, epoch
-            self.matrix = self.prepared(transitions.from_certain_samples(beliefs.softmax(dim=1), between=SUREST))
+            self.matrix = self.prepared(transitions.from_certain_samples(log_probs.softmax(dim=1), between=SUREST))
         ledger.restart()
 
     def get_extra_state(self) -> dict[str, int]:

@@ -22,12 +22,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from ..core import Batch, Learner, Ledger, Method, Task, generator, to_device
+from ..core import Batch, Learner, Method, Task, generator, to_device
+from ..detect.ledger import Ledger
 from ..errors import InputError
 from ..parts.mentor import STAGES, Mentor
 from .registry import method
 from .timeline import Timeline
-from .watched import Watched, WatchedOptions
+from .tracked import TrackedMethod, TrackedOptions
 
 PUBLISHED, DROPS = 100, (50, 64, 77)
 """ResNet-101 on CIFAR: 39,000 steps on 128 samples, and a tenth of the rate after 19,531, 25,000 and 30,000 of them."""
@@ -38,7 +39,7 @@ VISITS = 4
 
 
 @dataclass(frozen=True)
-class MentorOptions(WatchedOptions):
+class MentorOptions(TrackedOptions):
     """What can be changed with `--set`."""
 
     mentor: Literal["auto", "predefined", "learned"] = field(
@@ -60,7 +61,7 @@ def predefined_weights(above: Tensor, *, slope: float) -> Tensor:
     return (1 - above / slope).clamp(0, 1) if slope else (above <= 0).to(above.dtype)
 
 
-class MentorNet(Watched):
+class MentorNet(TrackedMethod):
     """Cross-entropy weighted by a mentor (Algorithm 1)."""
 
     agreed: Tensor
@@ -135,10 +136,10 @@ class MentorNet(Watched):
         stays = torch.randperm(samples, generator=rng) < max(1, int(samples * (1 - rate)))
         return to_device(stays, like.device).to(like.dtype)
 
-    def epoch_end(self, ledgers: Sequence[Ledger], epoch: int) -> None:
+    def after_tracking(self, ledgers: Sequence[Ledger], epoch: int) -> None:
         """Estimate anew how many labels are right, and teach the mentor by the trusted samples' losses."""
-        super().epoch_end(ledgers, epoch)
-        self.agreed = 1 - torch.stack([ledger.doubts for ledger in ledgers]).mean()
+        super().after_tracking(ledgers, epoch)
+        self.agreed = 1 - torch.stack([ledger.disagreement_rate for ledger in ledgers]).mean()
         self.progress.fill_(min(STAGES * epoch // self.epochs, STAGES - 1))
         if self.mentor is not None:
             self.mentor.fit(self.history[self.taught], self.labels[self.taught], self.progress, self.right)

@@ -9,12 +9,12 @@ from ..mixture import Iterations, noise_model
 from ..parts.mixing import DynamicMixup, Mixup
 from ..parts.penalties import UniformPrior
 from ..parts.targets import Corrected, Fixed, Guess, Predictions, Share, Tempered, hard, in_training_mode, soft
-from .details import DETAILS, Details
+from .noise_tracker import NoiseTracker, far_apart
 from .phases import Phases
 from .recipe import Recipe
 from .registry import method
-from .suspicion import Suspicion, far_apart
 from .timeline import Timeline, linear
+from .variants import VARIANTS, PaperVariant
 
 PUBLISHED = {"plain": (120, (30, 80, 110), 30), "mixup": (300, (100, 250), 105)}
 """Epochs, learning-rate drops and warm-up of the two training schedules (Appendix B)."""
@@ -56,7 +56,7 @@ class Plan:
         if options.track_every is not None and options.track_every > 1 and options.track_every % 1:
             raise InputError(f"setting track_every over 1 must be a whole number, not {options.track_every}")
         self.options = options
-        self.details: Details = DETAILS[options.details]
+        self.details: PaperVariant = VARIANTS[options.details]
         published, drops, warm_up = PUBLISHED[schedule if options.schedule == "auto" else options.schedule]
         self.corrects_from = warm_up + 1
         self.timeline = Timeline(published, drops, epochs)
@@ -65,14 +65,15 @@ class Plan:
             kind, iterations=options.em_iterations, scaling=self.details.scaling, table=self.details.posterior_table
         )
         past_the_paper = options.noise_model == "auto" and not self.details.share_from_view
-        self.suspicion = Suspicion(model, gaps=far_apart() if past_the_paper else None, floor=self.details.share_floor)
+        rival_log_odds = far_apart() if past_the_paper else None
+        self.noise_tracker = NoiseTracker(model, rival_log_odds=rival_log_odds, floor=self.details.share_floor)
         self.mixup = Mixup(options.mixup_alpha)
-        self.keep_beliefs = soft_guess and self.details.guess_from == "tracking"
+        self.keep_mean_log_probs = soft_guess and self.details.guess_from == "tracking"
 
     @property
     def noisy(self) -> Share:
         """P(wrong) of the samples of a batch."""
-        return self.suspicion.current if self.details.share_from_view else self.suspicion.stored
+        return self.noise_tracker.current if self.details.share_from_view else self.noise_tracker.stored
 
     def corrected(self, guess: Guess, share: Share | None = None) -> Corrected:
         """Labels moved toward the guess, by P(wrong) unless another share is given."""
@@ -81,7 +82,7 @@ class Plan:
         predictions: dict[str, Predictions] = {
             "pass": Step.clean_logits,
             "training pass": in_training_mode,
-            "tracking": self.suspicion.predictions,
+            "tracking": self.noise_tracker.predictions,
         }
         return Corrected(guess, chosen, predictions[self.details.guess_from])
 
@@ -94,11 +95,11 @@ class Plan:
         """Recipes at the paper's epochs, scaled; where two fall together, the later one counts."""
         return Phases(
             {self.timeline.start(epoch): recipe for epoch, recipe in stages},
-            self.suspicion,
+            self.noise_tracker,
             rate=self.timeline.rate,
             track_every=self.options.track_every or self.details.track_every,
             track_augmented=self.details.track_augmented,
-            keep_beliefs=self.keep_beliefs,
+            keep_mean_log_probs=self.keep_mean_log_probs,
         )
 
 

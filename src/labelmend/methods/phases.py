@@ -6,29 +6,29 @@ import torch
 from torch import Tensor
 
 from ..core import Batch, Learner
+from .noise_tracker import NoiseTracker
 from .recipe import Recipe
-from .suspicion import Suspicion
-from .watched import Watched
+from .tracked import TrackedMethod
 
 
-class Phases(Watched):
+class Phases(TrackedMethod):
     """One recipe at a time, by the epoch in which each takes over."""
 
     def __init__(
         self,
         recipes: Mapping[int, Recipe],
-        suspicion: Suspicion,
+        noise_tracker: NoiseTracker,
         *,
         rate: Callable[[int], float],
         track_every: float = 1,
         track_augmented: bool = False,
-        keep_beliefs: bool = False,
+        keep_mean_log_probs: bool = False,
     ) -> None:
-        super().__init__(rate, suspicion=suspicion, track_every=track_every, needs_fresh=tuple(recipes))
+        super().__init__(rate, noise_tracker=noise_tracker, track_every=track_every, needs_fresh=tuple(recipes))
         self.recipes = dict(sorted(recipes.items()))
         self.track_augmented = track_augmented
-        if keep_beliefs:
-            self.records = self.records | {"beliefs"}
+        if keep_mean_log_probs:
+            self.records = self.records | {"mean_log_probs"}
 
     def recipe(self, epoch: int) -> Recipe:
         """The recipe in force in this epoch."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
 
 from ..core import Method
-from ..errors import choose
+from ..errors import lookup
 
 Builder = TypeVar("Builder", bound=Callable[..., Method])
 
@@ -50,4 +50,4 @@ def methods() -> dict[str, Entry]:
 
 def find(id: str) -> Entry:
     """The method with this id, or an error that names the nearest one."""
-    return choose("method", id, methods())
+    return lookup("method", id, methods())

@@ -24,24 +24,26 @@ class Points:
 
     margins: Tensor
     classes: Tensor
-    doubts: Tensor
+    disagreement_rate: Tensor
     counts: Tensor
 
     @classmethod
-    def of(cls, margins: Tensor, classes: Tensor, doubts: Tensor, number: int) -> "Points":
+    def of(cls, margins: Tensor, classes: Tensor, disagreement_rate: Tensor, number: int) -> "Points":
         """Every sample a point, or in large sets the means of every occupied cell of class and bin."""
-        margins, doubts, classes = margins.detach().cpu().double(), doubts.detach().cpu().double(), classes.cpu()
+        margins, disagreement_rate, classes = (
+            margins.detach().cpu().double(),
+            disagreement_rate.detach().cpu().double(),
+            classes.cpu(),
+        )
         if len(margins) < CONDENSED_FROM:
-            return cls(margins, classes, doubts, torch.ones_like(margins))
+            return cls(margins, classes, disagreement_rate, torch.ones_like(margins))
         low, high = margins.min(), margins.max()
         cell = ((margins - low) / (high - low).clamp_min(1e-12) * BINS).long().clamp_(max=BINS - 1) + classes * BINS
         counts = torch.bincount(cell, minlength=number * BINS).double()
         kept = counts.nonzero()[:, 0]
-        means = (
-            torch.bincount(cell, weights=v, minlength=number * BINS)[kept] / counts[kept] for v in (margins, doubts)
-        )
-        margin, doubt = means
-        return cls(margin, kept // BINS, doubt, counts[kept])
+        sums = (torch.bincount(cell, weights=v, minlength=number * BINS)[kept] for v in (margins, disagreement_rate))
+        margin, disagreed = (total / counts[kept] for total in sums)
+        return cls(margin, kept // BINS, disagreed, counts[kept])
 
     def resampled(self, rng: torch.Generator) -> "Points":
         """The same points, each drawn anew as often as chance has it."""
@@ -66,7 +68,7 @@ class MarginMixture:
     def fit(self, points: Points, number: int, *, start: Tensor | None = None) -> Self:
         """Fit by EM, from P(wrong) of each point; by default, from how steadily it was doubted."""
         x, group, counts = points.margins, points.classes, points.counts
-        wrong = (points.doubts if start is None else start).clamp(0.01, 0.99)
+        wrong = (points.disagreement_rate if start is None else start).clamp(0.01, 0.99)
         before = -math.inf
         for _ in range(ITERATIONS):
             clean, noisy = counts * (1 - wrong), counts * wrong
@@ -86,7 +88,7 @@ class MarginMixture:
             if abs(likelihood - before) < CONVERGED:
                 break
             before = likelihood
-        self.doubt = float((counts * wrong) @ points.doubts) / float((counts * wrong).sum())
+        self.doubt = float((counts * wrong) @ points.disagreement_rate) / float((counts * wrong).sum())
         return self
 
     def log_parts(self, margins: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
@@ -130,14 +132,14 @@ class MarginMixture:
         }
 
 
-def why_unfit(margins: Tensor, doubts: Tensor) -> str | None:
+def why_unfit(margins: Tensor, disagreement_rate: Tensor) -> str | None:
     """Why no mixture can be fitted to these margins, if none can."""
     if len(margins) < FEWEST:
         return f"too few samples: {len(margins)}, at least {FEWEST} are needed"
     lost = int((~margins.isfinite()).sum())
     if lost:
         return f"margins of {lost} of {len(margins)} samples are not finite"
-    if not (doubts > 0.5).any():
+    if not (disagreement_rate > 0.5).any():
         return "a single hump: the network believed every label"
     return None
 

@@ -56,7 +56,7 @@ PERCENTILES = Scaling(trim=0.05, edge=1e-3, low_offset=1e-5, span_offset=1e-6)
 
 
 FAR_APART = Scaling(trim=1e-12, least_gap=5.0)
-"""Past the paper: for the gaps of the ledger in place of losses, in training.
+"""Past the paper: for the rival_log_odds of the ledger in place of losses, in training.
 
 Two humps must leave no doubt: in the first epochs of heavy noise, slow but right labels look wrong, and replacing them
 costs the few right labels that there are.

@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from ..errors import InputError, choose
+from ..errors import InputError, lookup
 from .preact_resnet import NormAt, PreActResNet
 from .resnet import ResNet
 from .small import MLP, ConvNet
@@ -56,7 +56,7 @@ def build_net(
     """
     if name.startswith(TIMM):
         return _timm(name, rng, in_chans=shape[0], num_classes=classes)
-    net = choose("net", name, NETS)
+    net = lookup("net", name, NETS)
     if net.smallest and len(shape) != 3:
         raise InputError(f"net {name} takes images, but the samples are feature rows of shape {tuple(shape)}; use mlp")
     if net.smallest and min(shape[1:]) < net.smallest:

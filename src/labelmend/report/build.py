@@ -7,8 +7,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ..engine.run_dir import RunDirectory, write_atomic
 from ..errors import InputError
+from ..run.directory import RunDirectory
+from ..run.files import write_atomic
 from . import figures
 from .confusion import confusion
 from .embedding import embedding

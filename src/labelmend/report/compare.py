@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.run_dir import RunDirectory, write_atomic
+from ..run.directory import RunDirectory
+from ..run.files import write_atomic
 from . import figures
 from .build import check_replaceable, render
 from .embedding import PALETTE

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..labels.table import read_parquet
+from ..run.labels import read_parquet
 from .read import Findings
 
 MOST_COLUMNS = 12

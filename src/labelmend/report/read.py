@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..engine.run_dir import LOSSES_KEPT, RunDirectory
 from ..errors import InputError
-from ..labels.table import read_parquet
+from ..run.directory import LOSSES_KEPT, RunDirectory
+from ..run.labels import read_parquet
 
 LARGEST_NOISE = 256 << 20
 

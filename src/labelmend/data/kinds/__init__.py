@@ -1,0 +1,1 @@
+"""Kinds of data: how each is decoded, normalised, augmented and shown."""

@@ -1,0 +1,1 @@
+"""Which labels are wrong: arrays in, a table out."""

@@ -1,0 +1,113 @@
+"""What tracking passes recorded of every sample, in constant memory."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from ..core import LEAST_BELIEF
+
+UNRIPE = 0.2
+"""Share of a run whose passes do not count in the running means: the network has not learned enough yet."""
+FADE = 0.8
+"""What a pass leaves of the weight of the passes before it, where recent passes count more."""
+
+
+class Ledger:
+    """What the tracking passes recorded for each training sample, in the order of the data set.
+
+    Of the last pass: `losses` and, where a method asks for them, `features`, the input of the network's last layer.
+
+    Means over the passes that count, which are those after the first fifth of the run:
+
+    - `margins`: log-odds against the given label, log (1 - p) - log p;
+    - `rival_log_odds`: log p(rival) - log p(given), where a sample's rival is its most probable other class;
+    - `disagreement_rate`: share of passes in which the rival was more probable than the given label;
+    - `rivals`: the class that was the rival most steadily, and `rival_vote`, how steadily, from 0 to 1.
+
+    Over all passes, older ones fading: `guesses`, the class that each sample was taken for, and, where a method asks
+    for them, `mean_log_probs`, the mean logarithms of all class probabilities.
+    """
+
+    def __init__(self, samples: int, *, device: torch.device | str = "cpu") -> None:
+        self.losses = torch.zeros(samples, device=device)
+        self.margins = torch.zeros(samples, device=device)
+        self.rival_log_odds = torch.zeros(samples, device=device)
+        self.disagreement_rate = torch.zeros(samples, device=device)
+        self.rivals = torch.zeros(samples, dtype=torch.int32, device=device)
+        self.rival_vote = torch.zeros(samples, device=device)
+        self.guesses = torch.zeros(samples, dtype=torch.int32, device=device)
+        self.certainties = torch.zeros(samples, device=device)
+        self.mean_log_probs: Tensor | None = None
+        self.features: Tensor | None = None
+        self.passes = 0
+        self.ripe = False
+
+    def keep_mean_log_probs(self, classes: int) -> None:
+        """Keep what is predicted for every class, not only for the best one: 2 bytes a sample and class."""
+        self.mean_log_probs = self.losses.new_zeros(len(self.losses), classes, dtype=torch.float16)
+
+    def keep_features(self, width: int) -> None:
+        """Keep what the network makes of each sample before its last layer: 2 bytes a sample and feature."""
+        self.features = self.losses.new_zeros(len(self.losses), width, dtype=torch.float16)
+
+    def recorded(self) -> dict[str, Tensor]:
+        """Everything that is kept of the samples, by name."""
+        kept = vars(self)
+        return {name: values for name, values in kept.items() if isinstance(values, Tensor)}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a checkpoint needs."""
+        return self.recorded() | {"passes": self.passes, "ripe": self.ripe}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take back what `state_dict` gave."""
+        for name, values in self.recorded().items():
+            values.copy_(state[name])
+        self.passes, self.ripe = state["passes"], state["ripe"]
+
+    def restart(self) -> None:
+        """Forget the means so far; the next pass is the first that counts."""
+        self.passes = 0
+
+    def open_pass(self, progress: float = 1.0) -> None:
+        """Another pass over all samples begins, when this share of the run's epochs is finished."""
+        if progress > UNRIPE and not self.ripe:
+            self.ripe = True
+            self.restart()
+        self.passes += 1
+
+    def write(self, index: Tensor, labels: Tensor, logits: Tensor, features: Tensor | None = None) -> None:
+        """Record one batch of the pass that is open."""
+        if self.features is not None and features is not None:
+            self.features[index] = features.half()
+        probabilities = logits.softmax(dim=1)
+        self.losses[index] = F.cross_entropy(logits, labels, reduction="none")
+        given = probabilities.gather(1, labels[:, None])[:, 0]
+        best = probabilities.scatter(1, labels[:, None], 0.0).max(dim=1)
+        against, rival, own = ((p + LEAST_BELIEF).log() for p in (1 - given, best.values, given))
+        self._average(self.margins, index, against - own)
+        self._average(self.rival_log_odds, index, rival - own)
+        self._average(self.disagreement_rate, index, (best.values > given).float())
+        share = (best.values / (1 - given).clamp_min(LEAST_BELIEF)).clamp(max=1.0)
+        _vote(self.rivals, self.rival_vote, index, best.indices, share / self.passes, fade=1 - 1 / self.passes)
+        top = torch.maximum(given, best.values)
+        guess = torch.where(best.values > given, best.indices, labels)
+        _vote(self.guesses, self.certainties, index, guess, top, fade=FADE)
+        if self.mean_log_probs is not None:
+            new = max(1 - FADE, 1 / self.passes)
+            log_probs = logits.log_softmax(dim=1).half()
+            self.mean_log_probs[index] = self.mean_log_probs[index].lerp(log_probs, new)
+
+    def _average(self, means: Tensor, index: Tensor, values: Tensor) -> None:
+        means[index] += (values - means[index]) / self.passes
+
+
+def _vote(leaders: Tensor, leads: Tensor, index: Tensor, votes: Tensor, weight: Tensor, *, fade: float) -> None:
+    """Weighted majority over the passes in constant memory: a vote for another class shortens the lead."""
+    votes, leader, lead = votes.to(leaders.dtype), leaders[index], leads[index] * fade
+    lead = torch.where(votes == leader, lead + weight, lead - weight)
+    leaders[index] = torch.where(lead < 0, votes, leader)
+    leads[index] = lead.abs()

@@ -1,0 +1,1 @@
+"""Where users meet the library: the command line and Python."""

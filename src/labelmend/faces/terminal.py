@@ -1,0 +1,202 @@
+"""What the command shows: progress, tables, and a histogram in characters."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, get_type_hints
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.status import Status
+from rich.table import Table
+from rich.text import Text
+
+from ..methods import Entry
+from ..report.build import build_report
+from ..run.directory import RunDirectory
+from ..training.config import TrainConfig
+from ..training.prepare import Prepared, prepare
+from ..training.session import train
+from ..training.settings import describe
+from ..training.signals import Signals
+from ..training.trainer import Observer
+
+NOTES_SHOWN = 5
+BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+class ProgressObserver(Observer):
+    """A progress bar over all steps of a run, with accuracy and estimated noise rate beside it."""
+
+    def __init__(self, progress: Progress, title: str, epochs: int) -> None:
+        self.progress = progress
+        self.epochs = epochs
+        self.steps = 0
+        self.noise: float | None = None
+        self.task = progress.add_task(title, total=None, state="")
+
+    def stage(self, epoch: int, name: str, steps: int, done: int = 0) -> None:
+        """Know how far an epoch goes."""
+        if steps:
+            self.steps = steps
+            self.progress.update(self.task, total=steps * self.epochs, completed=steps * (epoch - 1) + done)
+
+    def advance(self) -> None:
+        """One step done."""
+        self.progress.advance(self.task)
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        """Show where the run stands."""
+        parts = [f"epoch {record['epoch']}/{self.epochs}"]
+        if record["test_accuracy"] is not None:
+            parts.append(f"accuracy {record['test_accuracy']:.3f}")
+        self.noise = record["noise_rate"] if record["tracked"] else self.noise
+        if self.noise is not None:
+            parts.append(f"noise {self.noise:.0%}")
+        self.progress.update(self.task, completed=self.steps * record["epoch"], state=", ".join(parts))
+
+    def warn(self, warning: str) -> None:
+        """Say it above the bar."""
+        self.progress.console.print(f"warning: {warning}", style="yellow", highlight=False, markup=False)
+
+
+def progress_bar(console: Console) -> Progress:
+    """The bar that all long commands use."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[state]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+    )
+
+
+def run_with_progress(config: TrainConfig, console: Console, *, signals: Signals, quiet: bool = False) -> RunDirectory:
+    """Prepare and train with a progress bar; says what was chosen and why.
+
+    Of several processes that train together, the first one speaks.
+    """
+    console = console if os.environ.get("RANK", "0") == "0" else Console(quiet=True)
+    with console.status("preparing") as status:
+        prepared = prepare(config, advance=_counter(status))
+    if not quiet:
+        show_choices(prepared, console)
+    with progress_bar(console) as progress:
+        observer = ProgressObserver(progress, config.method, prepared.choices.epochs)
+        run, _ = train(prepared, observer=observer, signals=signals, afterwards=build_report)
+    return run
+
+
+def _counter(status: Status) -> Callable[[int], None]:
+    checked = 0
+
+    def advance(done: int) -> None:
+        nonlocal checked
+        checked += done
+        if checked % 500 == 0:
+            status.update(f"reading and checking images: {checked:,}")
+
+    return advance
+
+
+def show_choices(prepared: Prepared, console: Console) -> None:
+    """What is trained on what, and why so."""
+    data, chosen, noise = prepared.data, prepared.choices, prepared.noise
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row(
+        "data",
+        f"{data.name}: {len(data):,} samples of {'x'.join(map(str, data.shape))}, {len(data.class_names)} classes",
+    )
+    if noise is not None:
+        nominal = "" if noise["nominal"] is None else f"nominal {noise['nominal']:.1%}, "
+        grid.add_row("noise", f"{noise['kind']}, {nominal}really wrong {noise['real']:.1%}")
+    if prepared.preflight.skipped:
+        grid.add_row("skipped", f"{prepared.preflight.skipped:,} unusable samples, listed in preflight.json")
+    for note in prepared.preflight.notes[:NOTES_SHOWN]:
+        grid.add_row("note", str(note))
+    if len(prepared.preflight.notes) > NOTES_SHOWN:
+        grid.add_row("note", f"and {len(prepared.preflight.notes) - NOTES_SHOWN:,} more in preflight.json")
+    grid.add_row("net", f"{chosen.net} ({chosen.reasons['net']})")
+    grid.add_row("epochs", f"{chosen.epochs} ({chosen.reasons['epochs']})")
+    grid.add_row("batch", f"{chosen.batch_size} ({chosen.reasons['batch_size']})")
+    grid.add_row("augment", chosen.reasons["augment"])
+    console.print(grid, highlight=False, markup=False)
+
+
+def show_summary(run: RunDirectory, console: Console) -> None:
+    """What a finished run came to, and where its files are."""
+    described = run.read()
+    summary = described["summary"]
+    grid = Table.grid(padding=(0, 2))
+    if summary["last_accuracy"] is not None:
+        grid.add_row("accuracy", f"last {summary['last_accuracy']:.3f}, best {summary['best_accuracy']:.3f}")
+    noise = json.loads(run.noise_json.read_bytes())
+    if not noise["evidence"]:
+        grid.add_row("verdict", f"no evidence of wrong labels: {noise['reason']}")
+    else:
+        low, high = noise["interval"]
+        grid.add_row("noise", f"{noise['rate']:.1%} of the labels are wrong ({low:.1%} to {high:.1%})")
+    grid.add_row(
+        "suspects",
+        f"{noise['flagged']:,} of {described['data']['samples']:,} labels: {noise['relabel']:,} to relabel, "
+        f"{noise['look']:,} to look at",
+    )
+    if summary["auc"] is not None:
+        grid.add_row("AUC", f"{summary['auc']:.4f} for telling wrong labels from right ones")
+    grid.add_row("labels", str(run.labels_csv))
+    grid.add_row("report", str(run.report))
+    if noise["flagged"]:
+        grid.add_row("next", f"labelmend apply {run.path} --out DEST shows what would change")
+    console.print(grid, highlight=False, markup=False)
+
+
+def show_labels(labels: pa.Table, count: int, console: Console) -> None:
+    """Rows of the label table, the most suspicious first, and how many there are."""
+    table = Table("sample", "given", "suggested", "P(wrong)", "steady", "verdict", box=None, pad_edge=False)
+    for row in labels.to_pylist():
+        numbers = f"{row['noisy_probability']:.3f}", f"{row['steadiness']:.0%}"
+        table.add_row(Text(row["id"]), Text(row["given"]), Text(row["suggested"]), *numbers, row["verdict"])
+    console.print(table, highlight=False)
+    console.print(f"{labels.num_rows:,} of {count:,}; all of them with --out FILE", highlight=False)
+
+
+def histogram(losses: NDArray[np.float64], suspected: NDArray[np.bool_], *, width: int = 64, height: int = 6) -> Text:
+    """Losses as bars of characters, the suspected ones in red on top of the rest."""
+    edges = np.linspace(0, max(float(losses.max()), 1e-9), width + 1)
+    kept = np.histogram(losses[~suspected], edges)[0]
+    all_of = np.histogram(losses, edges)[0]
+    scale = height * 8 / max(np.sqrt(all_of.max()), 1)
+    text = Text()
+    for row in range(height - 1, -1, -1):
+        for low, high in zip(np.sqrt(kept) * scale, np.sqrt(all_of) * scale, strict=True):
+            filled = int(np.clip(round(high) - row * 8, 0, 8))
+            text.append(BLOCKS[filled], style="cyan" if low >= row * 8 + filled / 2 and low > 0 else "red")
+        text.append("\n")
+    text.append(f"0{'loss':^{width - 8}}{edges[-1]:>7.2f}", style="dim")
+    return text
+
+
+def show_methods(entries: Mapping[str, Entry], console: Console) -> None:
+    """All methods, one line each."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for entry in entries.values():
+        table.add_row(entry.id, entry.summary + ("; needs --trusted" if entry.needs_trusted else ""))
+    console.print(table, highlight=False)
+
+
+def show_settings(entry: Entry, optimisation: type, console: Console) -> None:
+    """What `--set` takes for one method."""
+    console.print(f"{entry.id}: {entry.summary}\n", highlight=False, markup=False)
+    if entry.needs_trusted:
+        console.print("Needs --trusted: samples whose labels are known to be right.\n", highlight=False)
+    table = Table("--set", "takes", "default", "what it is", box=None, pad_edge=False)
+    for kind in (entry.options, optimisation):
+        hints = get_type_hints(kind)
+        for field in fields(kind):
+            table.add_row(field.name, describe(hints[field.name]), str(field.default), field.metadata.get("help", ""))
+    console.print(table, highlight=False, markup=False)

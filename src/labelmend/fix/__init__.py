@@ -1,0 +1,1 @@
+"""A corrected data set, and the way back."""

@@ -1,0 +1,124 @@
+"""The `labelmend reproduce` command. Imports nothing slow before it is called."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from ..errors import InputError, InterruptedRunError, lookup
+from ..faces.console import err, out
+from ..training.config import MOST_THREADS, TrainConfig
+
+if TYPE_CHECKING:
+    from .protocol import Scale
+
+ALL = "all"
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="EXPERIMENT...",
+            help="table1 to table5, tinyimagenet, clothing1m, fig1, fig2, fig3, appendix-a (Fig. 4), frequency, "
+            "em-iterations, fixed-weights, details (paper's text against released code), claims, or all.",
+        ),
+    ] = None,
+    scale: Annotated[
+        str,
+        typer.Option(
+            help="small: digits and Fashion-MNIST on a CPU, minutes; paper: the published protocol, for GPUs."
+        ),
+    ] = "small",
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds of every run: 0, 1 and so on.")] = 1,
+    only: Annotated[str | None, typer.Option(help="Only these methods, such as ce,dy-h.")] = None,
+    noise: Annotated[str | None, typer.Option(help="Only these noise levels in percent, such as 50,80.")] = None,
+    data: Annotated[str | None, typer.Option(help="Only these data sets, such as digits or cifar10.")] = None,
+    root: Annotated[
+        str | None, typer.Option(help="Folder that holds the data sets, each in a folder of its name or all in one.")
+    ] = None,
+    out_dir: Annotated[
+        Path, typer.Option("--out", help="Folder for runs, which are made once and kept, and for results.")
+    ] = Path("reproduction"),
+    jobs: Annotated[int, typer.Option(min=1, max=256, help="Processes that make runs side by side.")] = 1,
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=MOST_THREADS, help="CPU threads of each process; chosen from the network.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = TrainConfig.device,
+    embedding: Annotated[str, typer.Option(help="How fig3 draws features: pca, or umap with its extra.")] = "pca",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the runs with all hyperparameters and their cost here; make none.")
+    ] = False,
+    runs_only: Annotated[bool, typer.Option("--runs-only", help="Make the runs, and neither print nor write.")] = False,
+) -> None:
+    """Make the paper's tables and figures, and check what it claims.
+
+    A run is made once: whichever table asks for it again, it is there.
+    Stopped in the middle, the same command goes on.
+    Results are OUT/SCALE/EXPERIMENT.md and .csv, and .svg and .png of figures.
+
+    Try: labelmend reproduce table1 --only ce,dy-h --noise 50
+    """
+    from ..training.signals import Signals
+
+    signals = Signals()  # before the slow imports
+    from ..methods import find
+    from ..report.embedding import check_embedding
+    from ..training.defaults import available_cores
+    from .catalogue import Asked
+    from .protocol import SCALES
+    from .reproduce import EXPERIMENTS, Reproduction, make_runs, show_plan, show_results
+
+    chosen = lookup("scale", scale, SCALES)
+    check_embedding(embedding)
+    if not names and not dry_run:
+        raise InputError(f"name what to reproduce: {', '.join(EXPERIMENTS)} or {ALL}")
+    for name in names or ():
+        lookup("experiment", name, {**EXPERIMENTS, ALL: None})
+    methods = frozenset(find(name).id for name in _split(only))
+    reproduction = Reproduction(
+        names=tuple(EXPERIMENTS) if not names or ALL in names else tuple(dict.fromkeys(names)),
+        scale=chosen,
+        asked=Asked(seeds, root, methods, _levels(noise), _stages(data, chosen)),
+        out=out_dir,
+        threads=threads or (max(1, available_cores() // jobs) if jobs > 1 else None),
+        device=device,
+        embedding=embedding,
+    )
+    with_runs = tuple(name for name in reproduction.names if reproduction.planned(name))
+    for name in names or ():
+        if name not in (*with_runs, ALL) or not with_runs:
+            raise InputError(f"{name} has no run with these methods, noise levels and data sets")
+    reproduction = replace(reproduction, names=with_runs)
+    if dry_run:
+        show_plan(reproduction, out)
+    else:
+        console = Console(quiet=True) if runs_only else out
+        try:
+            make_runs(reproduction, console, jobs=jobs, signals=signals)
+        except InterruptedRunError as error:
+            err.print("labelmend: interrupted; what was made is kept, and the same command goes on", highlight=False)
+            raise typer.Exit(128 + error.signal) from None
+        if not runs_only:
+            show_results(reproduction, out)
+    signals.done()
+
+
+def _levels(text: str | None) -> frozenset[int]:
+    try:
+        return frozenset(int(level) for level in _split(text))
+    except ValueError:
+        raise InputError(f"--noise takes whole percentages, such as 50,80, not {text!r}") from None
+
+
+def _stages(text: str | None, scale: "Scale") -> frozenset[str]:
+    known = {name: None for role, stage in scale.stages.items() for name in (role, stage.source)}
+    for name in _split(text):
+        lookup("data set", name, known)
+    return frozenset(_split(text))
+
+
+def _split(text: str | None) -> list[str]:
+    return [part.strip() for part in (text or "").split(",") if part.strip()]

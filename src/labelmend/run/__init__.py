@@ -1,0 +1,1 @@
+"""The run directory: each file format with its writer beside its reader."""

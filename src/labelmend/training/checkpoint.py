@@ -1,0 +1,150 @@
+"""Checkpoints without pickle: tensors in safetensors, everything else in JSON, a manifest written last."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from ..run.files import sync_folder, to_json, write_synced
+from .finite import check_tensors
+
+KEPT = 2
+TENSORS, VALUES, MANIFEST = "tensors.safetensors", "values.json", "manifest.json"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The state of a run after so many epochs and so many steps of the next, as nested tensors and plain values."""
+
+    epoch: int
+    step: int
+    state: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The folder's name; names sort by how far a run had come."""
+        return f"epoch-{self.epoch:05d}-step-{self.step:07d}"
+
+
+def flatten(state: Mapping[str, Any], prefix: str = "") -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Split nested state into tensors and JSON values, by slash-separated path."""
+    tensors: dict[str, Tensor] = {}
+    values: dict[str, Any] = {}
+    for key, value in state.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, Tensor):
+            tensors[path] = value.detach().to("cpu").contiguous().clone()
+        elif isinstance(value, Mapping):
+            inner_tensors, inner_values = flatten(value, f"{path}/")
+            tensors |= inner_tensors
+            values |= inner_values or ({} if inner_tensors else {path: {}})
+        else:
+            values[path] = value
+    return tensors, values
+
+
+def unflatten(*parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested state again, from what `flatten` gave."""
+    state: dict[str, Any] = {}
+    for path, value in (item for part in parts for item in part.items()):
+        *folders, name = path.split("/")
+        place = state
+        for folder in folders:
+            place = place.setdefault(folder, {})
+        place[name] = value
+    return state
+
+
+def save(folder: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint whole or not at all, and drop all but this one and the one before it.
+
+    Everything is on the disk before the folder gets its name, so that a folder of that name is complete. A run that
+    stands before a checkpoint that is there could not read it.
+    """
+    final = folder / checkpoint.name
+    if final.is_dir() and _intact(final):
+        return
+    tensors, values = flatten(checkpoint.state)
+    check_tensors(tensors)
+    files = {TENSORS: save_tensors(tensors), VALUES: to_json({"values": values})}
+    files[MANIFEST] = to_json({name: hashlib.sha256(content).hexdigest() for name, content in files.items()})
+    for stale in [*folder.glob(".*.tmp"), final]:
+        shutil.rmtree(stale, ignore_errors=True)
+    temporary = folder / f".{checkpoint.name}.tmp"
+    temporary.mkdir(parents=True)
+    for name, content in files.items():
+        write_synced(temporary / name, content)
+    sync_folder(temporary)
+    temporary.replace(final)
+    sync_folder(folder)
+    present = saved(folder)
+    newest = present.index(final) + 1
+    for useless in present[: max(newest - KEPT, 0)] + present[newest:]:
+        shutil.rmtree(useless, ignore_errors=True)
+
+
+def saved(folder: Path) -> list[Path]:
+    """Finished checkpoints, oldest first."""
+    return sorted(path for path in folder.glob("epoch-*") if path.is_dir())
+
+
+def load_newest(folder: Path) -> tuple[Checkpoint | None, list[str]]:
+    """The newest checkpoint whose digests agree, and a warning for each damaged one passed over."""
+    warnings: list[str] = []
+    for path in reversed(saved(folder)):
+        try:
+            return _load(path), warnings
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, SafetensorError) as error:
+            warnings.append(f"checkpoint {path.name} is damaged ({error}) and passed over")
+    return None, warnings
+
+
+def _intact(path: Path) -> bool:
+    try:
+        _checked(path)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return False
+    return True
+
+
+def _checked(path: Path) -> dict[str, bytes]:
+    """The files of a checkpoint, each as its digest says; the manifest must be written as we write it."""
+    manifest = (path / MANIFEST).read_bytes()
+    digests = json.loads(manifest)
+    if set(digests) != {TENSORS, VALUES} or to_json(digests) != manifest:
+        raise ValueError(f"{MANIFEST} is not as it was written")
+    content = {name: (path / name).read_bytes() for name in (TENSORS, VALUES)}
+    for name, data in content.items():
+        if hashlib.sha256(data).hexdigest() != digests[name]:
+            raise ValueError(f"{name} does not match its digest")
+    return content
+
+
+def _load(path: Path) -> Checkpoint:
+    content = _checked(path)
+    described = json.loads(content[VALUES])
+    state = unflatten(load_tensors(content[TENSORS]), described["values"])
+    found = Checkpoint(state["position"]["epoch"], state["position"]["step"], state)
+    if found.name != path.name:
+        raise ValueError(f"it is of {found.name}")
+    return found
+
+
+def optimiser_state(optimiser: torch.optim.Optimizer) -> dict[str, Any]:
+    """Per-parameter state of an optimiser; settings and learning rate are the run's to set."""
+    return {str(key): dict(value) for key, value in optimiser.state_dict()["state"].items()}
+
+
+def restore_optimiser(optimiser: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
+    """Give an optimiser its per-parameter state back."""
+    groups = optimiser.state_dict()["param_groups"]
+    optimiser.load_state_dict({"state": {int(key): dict(v) for key, v in state.items()}, "param_groups": groups})

@@ -1,0 +1,223 @@
+"""Everything that can be checked, read and chosen before the first epoch."""
+
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+
+from ..core import generator
+from ..data import Dataset, inject
+from ..data.label_file import read_labels
+from ..data.noise import NoiseSpec, nominal_rate, wrong_rate
+from ..data.preflight import Preflight, PreflightError
+from ..data.readers.table import Columns
+from ..data.sources import SourceOptions, open_source
+from ..data.trusted import trust
+from ..errors import InputError, lookup
+from ..methods import Entry, find
+from ..nets import build_net, start_from
+from ..run.directory import RunDirectory
+from ..run.files import to_json, write_atomic
+from .config import Optimisation, TrainConfig
+from .defaults import Defaults, choose_defaults
+from .settings import check_keys, parse
+
+VERSIONED = ("labelmend", "torch", "accelerate", "numpy", "scikit-learn", "safetensors", "pyarrow")
+
+
+@dataclass
+class Prepared:
+    """A run that has been checked and built, and has not touched the disk."""
+
+    config: TrainConfig
+    entry: Entry
+    options: Any
+    optimisation: Optimisation
+    data: Dataset
+    preflight: Preflight
+    choices: Defaults
+    accelerator: Accelerator
+    run: RunDirectory
+    noise: dict[str, Any] | None
+
+    def description(self) -> dict[str, Any]:
+        """What run.json says before the first epoch."""
+        return {
+            "status": "running",
+            "config": asdict(self.config),
+            "options": asdict(self.options),
+            "optimisation": asdict(self.optimisation),
+            "chosen": {
+                "net": self.choices.net,
+                "epochs": self.choices.epochs,
+                "batch_size": self.choices.batch_size,
+                "threads": self.choices.threads,
+                "augment": None if self.choices.augment is None else asdict(self.choices.augment),
+                "reasons": self.choices.reasons,
+            },
+            "data": {
+                "name": self.data.name,
+                "samples": len(self.data),
+                "shape": list(self.data.shape),
+                "classes": list(self.data.class_names),
+                "test_samples": None if self.data.test is None else len(self.data.test.labels),
+                "trusted": None if self.data.trusted is None else len(self.data.trusted),
+                "fingerprint": self.data.fingerprint(),
+            },
+            "noise": self.noise,
+            "preflight": {"skipped": self.preflight.skipped, "notes": len(self.preflight.notes)},
+            "machine": {"device": self.accelerator.device.type, "processes": self.accelerator.num_processes},
+            "versions": {"python": platform.python_version()} | {name: version(name) for name in VERSIONED},
+        }
+
+
+def prepare(
+    config: TrainConfig, *, data: Dataset | None = None, advance: Callable[[int], None] = lambda done: None
+) -> Prepared:
+    """Check everything that can be checked before the first epoch; raises InputError and leaves nothing behind.
+
+    `data` is a data set made in Python (`as_dataset`), used in place of the configuration's source.
+    """
+    entry = find(config.method)
+    check_keys(config.settings, entry.options, Optimisation)
+    options: Any = parse(entry.options, config.settings)
+    optimisation = parse(Optimisation, config.settings)
+    spec = None if config.noise is None else NoiseSpec.parse(config.noise)
+    if entry.needs_trusted and config.trusted is None:
+        raise InputError(
+            f"{entry.id} needs some samples whose labels are known to be right: --trusted ids.csv names them in a "
+            "column 'id', and if the given labels are not right, gives those in a column 'label'; or, where the truth "
+            "is known as after --noise, --trusted 10-per-class takes ten of each class"
+        )
+    if config.limit is not None and config.limit < 2:
+        raise InputError(f"--limit must be at least 2, not {config.limit}")
+    if config.epochs is not None and config.epochs < 1:
+        raise InputError(f"--epochs must be at least 1, not {config.epochs}")
+    lookup("value of --compile", config.compile, dict.fromkeys(("auto", "on", "off")))
+    if not config.save_every >= 0:
+        raise InputError(f"--save-every takes minutes, at least 0, not {config.save_every}")
+    accelerator = _accelerator(config, optimisation)
+    run = RunDirectory(Path(config.out), writes=accelerator.is_main_process)
+    if run.writes:
+        try:
+            _check_place(run, config)
+        except OSError as error:
+            raise InputError(f"cannot use {run.path}: {error.strerror or error}; choose another --out") from None
+    preflight = Preflight()
+    if data is None:
+        data, preflight = _open_data(config, advance)
+    data, noise = apply_label_options(data, config, spec)
+    choices = choose_defaults(data, config, optimisation, on_gpu=accelerator.device.type != "cpu")
+    torch.set_num_threads(choices.threads)
+    trial = build_net(choices.net, data.shape, len(data.class_names), rng=generator(0, "check"))
+    if config.init is not None:
+        start_from(trial, config.init)
+    return Prepared(config, entry, options, optimisation, data, preflight, choices, accelerator, run, noise)
+
+
+def _open_data(config: TrainConfig, advance: Callable[[int], None]) -> tuple[Dataset, Preflight]:
+    columns = Columns(config.image_column, config.label_column, config.id_column)
+    options = SourceOptions(config.test, config.root, columns, config.size, config.skip_bad, config.memory)
+    try:
+        return open_source(config.source, options, advance=advance)
+    except PreflightError as error:
+        listed = Path(f"{config.out}.preflight.json")
+        try:
+            listed.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(listed, to_json(error.preflight.to_dict()))
+        except OSError as lost:
+            raise InputError(f"{error}\n  they cannot be listed in {listed}: {lost.strerror or lost}") from None
+        raise InputError(f"{error}\n  all of them are listed in {listed}") from None
+
+
+def apply_label_options(
+    data: Dataset, config: TrainConfig, spec: NoiseSpec | None
+) -> tuple[Dataset, dict[str, Any] | None]:
+    """Other labels, fewer samples, wrong labels and trusted ones, in this order, as far as they were asked for."""
+    if config.labels is not None:
+        data = read_labels(config.labels, data)
+    if config.limit is not None and config.limit < len(data):
+        data = data.head(config.limit, generator(config.seed, "limit"))
+    if spec is not None:
+        data = inject(data, spec, generator(config.seed, "noise"))
+    if config.trusted is not None:
+        data = trust(config.trusted, data, generator(config.seed, "trusted"))
+    real = wrong_rate(data.labels)
+    if spec is not None:
+        return data, {"kind": spec.kind, "nominal": nominal_rate(data, spec), "real": real}
+    return data, None if real is None else {"kind": f"labels {config.labels}", "nominal": None, "real": real}
+
+
+def _accelerator(config: TrainConfig, optimisation: Optimisation) -> Accelerator:
+    if config.threads is not None and config.threads < 1:
+        raise InputError(f"--threads must be at least 1, not {config.threads}")
+    present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if config.device != "auto" and not present.get(config.device, False):
+        names = ", ".join(name for name, there in present.items() if there)
+        raise InputError(f"device {config.device!r} is not available; here there is auto, {names}")
+    precision = optimisation.precision
+    if precision == "auto":
+        precision = "bf16" if config.device != "cpu" and present["cuda"] and torch.cuda.is_bf16_supported() else "no"
+    on_cpu = config.device == "cpu" or not any([present["cuda"], present["mps"]])
+    if precision == "bf16" and on_cpu and not bf16_on_cpu():
+        raise InputError("this CPU has no bf16 instructions and would be many times slower; leave out precision=bf16")
+    if os.environ.get("LOCAL_WORLD_SIZE", "1") == os.environ.get("WORLD_SIZE", "1"):
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    return Accelerator(cpu=on_cpu, mixed_precision=precision)
+
+
+def bf16_on_cpu() -> bool:
+    """Whether this CPU computes in bf16 rather than imitate it."""
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+def _check_place(run: RunDirectory, config: TrainConfig) -> None:
+    if run.path.is_file():
+        raise InputError(f"{run.path} is a file; --out takes a folder")
+    if run.run_json.is_file():
+        if not config.resume:
+            state = run.read().get("status")
+            raise InputError(f"{run.path} holds a {state} run; go on with --resume or choose another --out")
+    elif config.resume:
+        raise InputError(f"there is no run to resume in {run.path}")
+    elif run.path.is_dir() and any(path.name != ".lock" for path in run.path.iterdir()):
+        raise InputError(f"{run.path} is not empty and holds no run; choose another --out")
+
+
+def check_same(before: dict[str, Any], now: dict[str, Any], *, allow_drift: bool) -> None:
+    """Refuse to go on with other settings; and, unless drift is allowed, where the same bytes could not come out."""
+    if not all(isinstance(before.get(key), dict) for key in ("config", "chosen", "machine", "versions")):
+        raise InputError("run.json is damaged: it does not say what was run")
+    for key in ("method", "seed", "noise", "labels", "trusted"):
+        if before["config"].get(key) != now["config"][key]:
+            raise InputError(
+                f"the run was made with --{key} {before['config'].get(key)}, not {now['config'][key]}; "
+                "resume it with the options it was started with"
+            )
+    for key in ("options", "optimisation", "data"):
+        if before.get(key) != now[key]:
+            raise InputError(f"the run was made with another {key}; resume it with the options it was started with")
+    chosen = {
+        name: (before["chosen"].get(name), now["chosen"][name]) for name in ("net", "epochs", "batch_size", "augment")
+    }
+    for name, (old, new) in chosen.items():
+        if old != new:
+            raise InputError(f"the run was made with {name} {old}, not {new}; resume it with the options it had")
+    drift = _drift(before, now)
+    if drift and not allow_drift:
+        raise InputError(
+            f"{drift[0]}; the result would not be the same to the last bit. Go on all the same with --allow-drift"
+        )
+
+
+def _drift(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    pairs = {"threads": (before["chosen"].get("threads"), now["chosen"]["threads"])}
+    pairs |= {name: (before["machine"].get(name), value) for name, value in now["machine"].items()}
+    pairs |= {name: (before["versions"].get(name), value) for name, value in now["versions"].items()}
+    return [f"the run was made with {name} {old}, not {new}" for name, (old, new) in pairs.items() if old != new]

@@ -1,0 +1,214 @@
+"""One robust training run, from a prepared run to a finished run directory."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import asdict
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from ..core import Draws, Learner
+from ..data import Dataset
+from ..data.feed import Normaliser
+from ..detect.judge import Judgement, judge
+from ..detect.ledger import Ledger
+from ..detect.summary import describe_noise
+from ..detect.table import LabelTable
+from ..errors import InputError, InterruptedRunError, StorageError
+from ..run.directory import RunDirectory
+from ..run.evidence import write_evidence
+from ..run.files import to_json, write_atomic
+from ..run.labels import csv_bytes, parquet_bytes, to_arrow
+from ..run.lock import owned
+from .assemble import assemble, norm_at
+from .checkpoint import saved
+from .compilation import Decision, compiled_forward, decide
+from .evaluation import detection_auc
+from .finite import NotFiniteError
+from .prepare import Prepared, check_same
+from .signals import Signals
+from .trainer import Observer, Trainer
+
+
+def train(
+    prepared: Prepared,
+    *,
+    observer: Observer | None = None,
+    signals: Signals | None = None,
+    afterwards: Callable[[RunDirectory], None] = lambda run: None,
+) -> tuple[RunDirectory, list[str]]:
+    """Run all epochs that are left and write every file of the run directory; gives it with any warnings.
+
+    `afterwards` is called with the finished run while this process still owns it, for instance to build a report.
+    """
+    run = prepared.run
+    with _owned(prepared) if run.writes else nullcontext():
+        prepared.accelerator.wait_for_everyone()
+        try:
+            warnings = _run(prepared, observer, signals)
+            if run.writes:
+                afterwards(run)
+            return run, warnings
+        except InterruptedRunError:
+            run.update(status="interrupted")
+            raise
+        except (NotFiniteError, StorageError) as error:
+            raise _failed(run, error) from error
+        except OSError as error:
+            raise _failed(run, StorageError(f"{error.strerror or error}: {error.filename or run.path}")) from error
+        except RuntimeError as error:  # raised by a signal, wherever the run happens to be
+            if "DataLoader worker" not in str(error):
+                raise
+            ended = f"a process that decodes images ended ({str(error).splitlines()[0].strip()})"
+            raise _failed(run, StorageError(ended)) from error
+
+
+def _failed(run: RunDirectory, error: Exception) -> Exception:
+    """The error, noted in run.json as far as anything can be written."""
+    with suppress(OSError):
+        run.update(status="failed", error=str(error))
+    return error
+
+
+@contextmanager
+def _owned(prepared: Prepared) -> Iterator[None]:
+    """Own the run directory and begin or go on in it; one that cannot be written to, or begun, is left as it was."""
+    run, new = prepared.run, not prepared.run.path.exists()
+    with ExitStack() as stack:
+        try:
+            run.path.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(owned(run.path))
+            _open(prepared)
+        except OSError as error:
+            if new:
+                shutil.rmtree(run.path, ignore_errors=True)
+            reason = error.strerror or error
+            raise InputError(f"cannot write to {run.path}: {reason}; choose another --out") from None
+        try:
+            yield
+        except InputError:
+            if new and not saved(run.checkpoints):
+                shutil.rmtree(run.path, ignore_errors=True)
+            raise
+
+
+def _open(prepared: Prepared) -> None:
+    run, description = prepared.run, prepared.description()
+    if run.run_json.is_file():
+        check_same(run.read(), description, allow_drift=prepared.config.allow_drift)
+        run.update(status="running")
+    else:
+        run.create(description)
+    run.write(run.preflight, to_json(prepared.preflight.to_dict()))
+
+
+def _run(prepared: Prepared, observer: Observer | None, signals: Signals | None) -> list[str]:
+    inputs = prepared.data.inputs
+    normalise = Normaliser.of(inputs) if isinstance(inputs, Tensor) else inputs.normaliser()
+    trainer = assemble(prepared, normalise, observer=observer, stop_signal=signals or (lambda: None))
+    _compile(prepared, trainer)
+    warnings = trainer.resume()
+    for warning in warnings:
+        trainer.observer.warn(warning)
+    with nullcontext() if signals is None else signals.heeded():
+        trainer.train()
+    if prepared.run.writes:
+        _conclude(prepared, trainer, normalise)
+    prepared.accelerator.wait_for_everyone()
+    return warnings
+
+
+def _compile(prepared: Prepared, trainer: Trainer) -> None:
+    """Compile the training steps if that was asked for or pays; a resumed run does as it did before."""
+    run = prepared.run
+    trainer.observer.stage(0, "compiling", 0)
+    network, steps = trainer.learners[0].network, trainer.feed.steps * trainer.task.epochs
+
+    def example() -> Tensor:
+        return next(iter(trainer.feed.shuffled(Draws(trainer.seed, 1)))).inputs
+
+    if run.writes and "compile" not in run.read():
+        run.update(compile=asdict(decide(prepared.config.compile, network, example, steps=steps)))
+    prepared.accelerator.wait_for_everyone()
+    if Decision(**run.read()["compile"]).compiled:
+        inputs = example()
+        for learner in trainer.learners:
+            learner.compile_for(len(inputs), compiled_forward(learner.network, learner.trained, inputs))
+
+
+def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> None:
+    """Judge the labels and write what the run leaves behind: table, noise, evidence, model, summary and report."""
+    run, data = prepared.run, prepared.data
+    judgement = judge(trainer.ledgers, data.labels.observed, len(data.class_names))
+    if data.trusted is not None:
+        judgement = judgement.trusting(data.trusted)
+    table = label_table(data, trainer.ledgers, judgement)
+    rows = to_arrow(table)
+    write_atomic(run.labels_csv, csv_bytes(rows))
+    write_atomic(run.labels_parquet, parquet_bytes(rows))
+    write_atomic(run.noise_json, to_json(describe_noise(table, judgement)))
+    write_evidence(run, data, table, trainer.learners[0], normalise)
+    _write_model(prepared, trainer.learners, normalise)
+    epochs = run.epochs()
+    accuracies = [r["test_accuracy"] for r in epochs if r["test_accuracy"] is not None]
+    summary = {
+        "best_accuracy": max(accuracies, default=None),
+        "last_accuracy": accuracies[-1] if accuracies else None,
+        "noise_rate": judgement.rate,
+        "auc": None
+        if trainer.wrong is None
+        else detection_auc(judgement.score, trainer.wrong.cpu(), known=trainer.task.trusted),
+        "mixture": judgement.mixture,
+        "degenerate": judgement.reason,
+        "suspects": len(table.suspects()),
+        "seconds": round(sum(r["seconds"] for r in epochs), 1),
+    }
+    run.update(status="finished", summary=summary)
+
+
+def label_table(data: Dataset, ledgers: list[Ledger], judgement: Judgement) -> LabelTable:
+    """What the judgement and the last tracking pass say of each sample."""
+    return LabelTable(
+        ids=data.ids,
+        class_names=data.class_names,
+        given=data.labels.observed.numpy(),
+        noisy_probability=_floats(judgement.probability),
+        rival=judgement.rival.cpu().numpy(),
+        agreement=_floats(judgement.agreement),
+        loss=_floats(ledgers[0].losses),
+        margin=_floats(judgement.margin),
+        steadiness=_floats(judgement.steadiness),
+        score=_floats(judgement.score),
+        truth=None if data.labels.truth is None else data.labels.truth.numpy(),
+    )
+
+
+def _floats(tensor: Tensor) -> NDArray[np.float64]:
+    return tensor.cpu().double().numpy()
+
+
+def _write_model(prepared: Prepared, learners: list[Learner], normalise: Normaliser) -> None:
+    unwrap = prepared.accelerator.unwrap_model
+    tensors = {
+        f"{i}/{name}": tensor.detach().cpu().contiguous()
+        for i, learner in enumerate(learners)
+        for name, tensor in unwrap(learner.network).state_dict().items()
+    }
+    write_atomic(prepared.run.model, save_tensors(tensors))
+    write_atomic(
+        prepared.run.model_json,
+        to_json(
+            {
+                "net": prepared.choices.net,
+                "networks": len(learners),
+                "norm_at": norm_at(prepared.options),
+                "shape": list(prepared.data.shape),
+                "classes": list(prepared.data.class_names),
+                "mean": normalise.mean.tolist(),
+                "std": normalise.std.tolist(),
+            }
+        ),
+    )

@@ -1,0 +1,300 @@
+"""The training loop: learn, track, judge, evaluate, record, save; once for every method."""
+
+import copy
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..core import Draws, Feed, Learner, Method, Task, generator
+from ..detect.ledger import Ledger
+from ..errors import InterruptedRunError
+from ..run.directory import RunDirectory
+from . import checkpoint
+from .checkpoint import Checkpoint
+from .evaluation import accuracy, detection_auc
+from .finite import NotFiniteError, check_losses, check_weights
+from .processes import Processes
+
+Predicted = tuple[Tensor, ...]
+"""Index, labels, logits and, where they are kept, features of some samples."""
+AT_ONCE = 4096
+SAVE = 1
+"""A request to save; SIGHUP has this number and is not heeded, and every signal that is comes before it."""
+
+
+def in_bulk(batches: Iterable[Predicted]) -> Iterator[Predicted]:
+    """The same samples, some thousands at a time: to write down a sample costs next to nothing, to begin does not."""
+    waiting: list[Predicted] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(len(index) for index, *_ in waiting) >= AT_ONCE:
+            yield _joined(waiting)
+            waiting = []
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: list[Predicted]) -> Predicted:
+    return tuple(torch.cat(parts) for parts in zip(*batches, strict=True))
+
+
+class Observer:
+    """Somebody who watches a run, such as a progress bar; this one sees and does nothing."""
+
+    def stage(self, epoch: int, name: str, steps: int, done: int = 0) -> None:
+        """A stage of an epoch begins and will take this many steps, of which some may be done already."""
+
+    def advance(self) -> None:
+        """One step done."""
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        """An epoch is finished, and this is what was recorded."""
+
+    def warn(self, warning: str) -> None:
+        """Something is not as it should be, and the run goes on."""
+
+
+@dataclass
+class Position:
+    """How far a run has come: epochs finished, and of the next one the steps done and the sum of their losses."""
+
+    epoch: int
+    step: int
+    loss: Tensor
+
+
+@dataclass
+class Trainer:
+    """One method, its learners and the data, from wherever the run stands to its last epoch.
+
+    `wrong` says for each sample whether its label is really wrong, where that is known: it is used to report
+    AUC, never to train. `save_every` are seconds between two checkpoints inside an epoch; there is always one after it.
+    """
+
+    method: Method
+    learners: list[Learner]
+    feed: Feed
+    task: Task
+    run: RunDirectory
+    seed: int
+    test: Feed | None = None
+    wrong: Tensor | None = None
+    observer: Observer = field(default_factory=Observer)
+    stop_signal: Callable[[], int | None] = lambda: None
+    processes: Processes = field(default_factory=Processes)
+    save_every: float = math.inf
+    sample_id: Callable[[int], str] = str
+
+    def __post_init__(self) -> None:
+        device = self.task.labels.device
+        self.ledgers = [Ledger(len(self.task), device=device) for _ in self.learners]
+        for learner, ledger in zip(self.learners, self.ledgers, strict=True):
+            if "mean_log_probs" in self.method.records:
+                ledger.keep_mean_log_probs(self.task.classes)
+            if "features" in self.method.records:
+                ledger.keep_features(learner.head.in_features)
+        self.method.begin(self.task, self.ledgers)
+        self.method.to(device)
+        self.visited = torch.zeros(len(self.task), dtype=torch.bool, device=device)
+        self.position = self._after(0)
+        self.saved_at = time.monotonic()
+
+    def resume(self) -> list[str]:
+        """Take up the newest usable checkpoint; gives a warning for each damaged one."""
+        found, warnings = checkpoint.load_newest(self.run.checkpoints)
+        if found is not None:
+            self._restore(found.state)
+        return warnings
+
+    def train(self) -> None:
+        """Run all epochs that are left; one that is interrupted saves where it stands."""
+        for epoch in range(self.position.epoch + 1, self.task.epochs + 1):
+            started = time.perf_counter()
+            try:
+                train_loss = self.learn(epoch)
+                with self._undone_if_interrupted() if self.tracks(epoch) else nullcontext():
+                    if self.tracks(epoch):
+                        self.track(epoch)
+                    record = self._record(epoch, train_loss)
+            except InterruptedRunError:
+                self.save()
+                raise
+            record["seconds"] = round(time.perf_counter() - started, 3)
+            self.run.append_epoch(record)
+            self.position = self._after(epoch)
+            self.save()
+            self.observer.epoch(record)
+
+    def learn(self, epoch: int) -> float:
+        """One epoch of optimisation steps, from wherever it stands; gives the mean training loss."""
+        draws, at = Draws(self.seed, epoch, self.processes.rank), self.position
+        for learner in self.learners:
+            learner.network.train()
+            learner.set_rate(self.method.rate(epoch))
+        if at.step == 0:
+            self.method.epoch_begin(self.learners, epoch)
+        self.observer.stage(epoch, self.method.phase(epoch), self.feed.steps, at.step)
+        for batch in self.method.batches(self.feed, draws, start=at.step):
+            if self.method.tracks_before(at.step, self.feed.steps):
+                with self._undone_if_interrupted():
+                    self.track(epoch, at.step)
+            loss = self.method.step(self.learners, batch, epoch, draws.step(at.step)) * len(batch)
+            at.loss, at.step = at.loss + loss, at.step + 1
+            if self.method.per_sample:
+                self.visited[batch.index] = True
+            if self._heed_signal() == SAVE:
+                self.save()
+            self.observer.advance()
+        self._share_memory()
+        mean = float(self.processes.total(at.loss)) / len(self.feed)
+        if not math.isfinite(mean):
+            raise NotFiniteError(f"the training loss of epoch {epoch} is not a finite number")
+        for learner in self.learners:
+            check_weights(learner.network, epoch)
+        return mean
+
+    def tracks(self, epoch: int) -> bool:
+        """Whether a tracking pass follows this epoch."""
+        return epoch == self.task.epochs or self.method.tracks(epoch)
+
+    def track(self, epoch: int, step: int = 0) -> None:
+        """Record what the networks make of every sample, and let the method judge by it.
+
+        Inside an epoch, before its step, the method judges anew, and what is kept of each epoch stays as it was.
+        """
+        self.observer.stage(epoch, "tracking", 0)
+        finished = epoch - 1 if step else epoch
+        for learner, ledger in zip(self.learners, self.ledgers, strict=True):
+            ledger.open_pass(finished / self.task.epochs)
+            inside = (step,) if step else ()
+            rng = generator(self.seed, "tracking", epoch, *inside) if self.method.track_augmented else None
+            self.processes.share_buffers(learner.network)
+            mine = torch.zeros(len(self.task), dtype=torch.bool, device=ledger.losses.device)
+            with learner.evaluating():
+                for index, *seen in in_bulk(self._predictions(learner, rng, features=ledger.features is not None)):
+                    ledger.write(index, *seen)
+                    mine[index] = True
+            for values in ledger.recorded().values():
+                self.processes.combine(values, mine)
+            check_losses(ledger.losses, epoch, self.sample_id)
+        if step == 0:
+            self.run.append_losses(self.ledgers[0].losses, after=sum(self.tracks(e) for e in range(1, epoch)))
+        self.method.after_tracking(self.ledgers, epoch)
+
+    @contextmanager
+    def _undone_if_interrupted(self) -> Iterator[None]:
+        """A tracking pass that is interrupted is as if it had not begun."""
+        before = copy.deepcopy(self._tracked())
+        try:
+            yield
+        except InterruptedRunError:
+            self._restore_tracked(before)
+            raise
+
+    def save(self) -> None:
+        """Write a checkpoint of where the run stands."""
+        self._share_memory()
+        state = Checkpoint(self.position.epoch, self.position.step, self._state())
+        if self.processes.main:
+            checkpoint.save(self.run.checkpoints, state)
+        self.saved_at = time.monotonic()
+
+    def _share_memory(self) -> None:
+        """What steps wrote down of their samples, from every process to all."""
+        if self.method.per_sample:
+            owned = self.processes.owned(self.visited)
+            for name in self.method.per_sample:
+                self.processes.combine(self.method.get_buffer(name), owned)
+        self.visited.zero_()
+
+    def _predictions(self, learner: Learner, rng: torch.Generator | None, *, features: bool) -> Iterator[Predicted]:
+        for batch in self.feed.sweep(rng):
+            if features:
+                with learner.features() as seen:
+                    logits = learner(batch.inputs).float()
+                yield batch.index, batch.labels, logits, *seen
+            else:
+                yield batch.index, batch.labels, learner(batch.inputs).float()
+            self._heed_alone()
+
+    def _record(self, epoch: int, train_loss: float) -> dict[str, Any]:
+        tracked = self.tracks(epoch)
+        estimate = self.method.estimate() if tracked else None
+        auc = None
+        if estimate is not None and self.wrong is not None:
+            auc = detection_auc(estimate.probability, self.wrong, known=self.task.trusted)
+        tested = (
+            None if self.test is None else accuracy(self.learners, self.test, self.processes, heed=self._heed_alone)
+        )
+        self._heed_signal()
+        return {
+            "epoch": epoch,
+            "phase": self.method.phase(epoch),
+            "tracked": tracked,
+            "lr": self.learners[0].optimiser.param_groups[0]["lr"],
+            "train_loss": train_loss,
+            "test_accuracy": tested,
+            "noise_rate": None if estimate is None else estimate.rate,
+            "auc": auc,
+            "mixture": estimate.parameters if estimate is not None and estimate.parameters else None,
+            "degenerate": None if estimate is None else estimate.verdict,
+        }
+
+    def _after(self, epoch: int) -> Position:
+        return Position(epoch, 0, torch.zeros((), device=self.task.labels.device))
+
+    def _heed_signal(self) -> int:
+        """Stop where a run can be taken up again, or tell that it is time to save; all processes do the same."""
+        due = self.processes.main and time.monotonic() - self.saved_at >= self.save_every
+        request = self.processes.agree(self.stop_signal() or (SAVE if due else 0))
+        if request not in (0, SAVE):
+            raise InterruptedRunError(request)
+        return request
+
+    def _heed_alone(self) -> None:
+        """Stop here too, unless others would wait: their sweeps need not have as many batches."""
+        if self.processes.count == 1:
+            self._heed_signal()
+
+    def _state(self) -> dict[str, Any]:
+        at = self.position
+        return {
+            "position": {"epoch": at.epoch, "step": at.step, "loss": self.processes.gather(at.loss)},
+            "learners": {
+                str(i): {
+                    "network": learner.network.state_dict(),
+                    "optimiser": checkpoint.optimiser_state(learner.optimiser),
+                }
+                for i, learner in enumerate(self.learners)
+            },
+            **self._tracked(),
+        }
+
+    def _tracked(self) -> dict[str, Any]:
+        """What a tracking pass changes."""
+        ledgers = {str(i): ledger.state_dict() for i, ledger in enumerate(self.ledgers)}
+        return {"method": self.method.state_dict(), "ledgers": ledgers}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        at = state["position"]
+        own = (
+            at["loss"][self.processes.rank]
+            if len(at["loss"]) == self.processes.count
+            else at["loss"].sum() / self.processes.count
+        )
+        self.position = Position(at["epoch"], at["step"], own.to(self.task.labels.device))
+        for i, learner in enumerate(self.learners):
+            learner.network.load_state_dict(state["learners"][str(i)]["network"])
+            checkpoint.restore_optimiser(learner.optimiser, state["learners"][str(i)].get("optimiser", {}))
+        self._restore_tracked(state)
+
+    def _restore_tracked(self, state: dict[str, Any]) -> None:
+        self.method.load_state_dict(state["method"])
+        for i, ledger in enumerate(self.ledgers):
+            ledger.load_state_dict(state["ledgers"][str(i)])

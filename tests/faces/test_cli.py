@@ -1,0 +1,238 @@
+"""The command as a user meets it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+TINY = ("--epochs", "1", "--limit", "120", "--threads", "1")
+
+
+def archive(path, **arrays):
+    np.savez(path, **arrays)
+    return path
+
+
+def features(rows=60):
+    rng = np.random.default_rng(0)
+    y = np.arange(rows) % 3
+    return {"x": rng.normal(size=(rows, 5)) + y[:, None] * 3, "y": y}
+
+
+def test_train_then_report_then_predict(tmp_path, labelmend):
+    source = archive(tmp_path / "rows.npz", **features())
+    trained = labelmend("train", source, "--noise", "symmetric-excl:0.2", "--out", tmp_path / "run", *TINY)
+    assert trained.returncode == 0, trained.stderr
+    assert "really wrong 20.0%" in trained.stdout
+    assert labelmend("report", tmp_path / "run").returncode == 0
+    unlabelled = archive(tmp_path / "new.npz", x=features()["x"])
+    predicted = labelmend("predict", tmp_path / "run", unlabelled)
+    assert predicted.stdout.splitlines()[0] == "id,predicted,probability"
+    assert len(predicted.stdout.splitlines()) == 61
+
+
+def wrong_rows(path, rows=600):
+    """A table of three easy classes of which every fifth label is wrong; gives the right labels."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(rows) % 3
+    given = np.where(np.arange(rows) % 5 == 0, (truth + 1) % 3, truth)
+    x = rng.normal(size=(rows, 4)) + 4 * np.eye(3, 4)[truth]
+    lines = [
+        ",".join([str(i), *(f"{v:.4f}" for v in row), "abc"[y]])
+        for i, (row, y) in enumerate(zip(x, given, strict=True))
+    ]
+    path.write_text("\r\n".join(["id,w,x,y,z,label", *lines, ""]))
+    return truth
+
+
+def test_wrong_labels_are_listed_corrected_and_brought_back(tmp_path, labelmend):
+    table, run = tmp_path / "rows.csv", tmp_path / "run"
+    truth = wrong_rows(table)
+    assert (
+        labelmend("train", table, "--label-column", "label", "--out", run, "--epochs", 20, "--threads", 1).returncode
+        == 0
+    )
+    listed = labelmend("labels", run, "--top", 5)
+    assert listed.stdout.splitlines()[0].split() == ["sample", "given", "suggested", "P(wrong)", "steady", "verdict"]
+    assert (
+        labelmend(
+            "labels", run, "--cleanlab", "--verdict", "keep,relabel,look", "--out", tmp_path / "all.csv"
+        ).returncode
+        == 0
+    )
+    exported = (tmp_path / "all.csv").read_text().splitlines()
+    assert exported[0].startswith("is_label_issue,label_score,given_label,predicted_label,id")
+    assert len(exported) == 601
+    dry = labelmend("apply", run, "--out", tmp_path / "corrected")
+    assert "--write" in dry.stdout
+    assert not (tmp_path / "corrected").exists()
+    assert labelmend("apply", run, "--out", tmp_path / "corrected", "--write").returncode == 0
+    corrected = (tmp_path / "corrected" / "rows.csv").read_text().splitlines()[1:]
+    right = [line.split(",")[-1] == "abc"[y] for line, y in zip(corrected, truth, strict=True)]
+    assert np.mean(right) > 0.97
+    assert labelmend("undo", tmp_path / "corrected").returncode == 0
+    assert (tmp_path / "corrected" / "rows.csv").read_bytes() == table.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [(("--verdict", "drop"), "drop"), (("--out", "labels.txt"), ".parquet"), (("--top", "many"), "--top")],
+)
+def test_bad_usage_of_labels_is_named(words, named, tmp_path, labelmend, train_digits):
+    ended = labelmend("labels", train_digits().path, *words)
+    assert ended.returncode == 2
+    assert named in ended.stderr
+
+
+def test_bad_samples_stop_a_run_are_listed_and_can_be_skipped(tmp_path, labelmend):
+    table = tmp_path / "rows.csv"
+    lines = [f"{i},{i % 7},{'ab'[i % 2]}" for i in range(40)] + [f"{i},1," for i in range(25)]
+    table.write_text("\n".join(["f,g,label", *lines]) + "\n")
+    stopped = labelmend("train", table, "--out", tmp_path / "run", *TINY)
+    assert stopped.returncode == 2
+    assert "25 unusable samples" in stopped.stderr
+    assert "row 41: an empty label" in stopped.stderr
+    assert not (tmp_path / "run").exists()
+    assert len(json.loads((tmp_path / "run.preflight.json").read_text())["problems"]) == 25
+    went_on = labelmend("train", table, "--skip-bad", "--out", tmp_path / "run", *TINY)
+    assert went_on.returncode == 0, went_on.stderr
+    assert "25 unusable samples" in went_on.stdout
+
+
+def test_two_people_train_on_the_same_noise_by_a_label_file(tmp_path, labelmend):
+    file = tmp_path / "noisy.npz"
+    made = labelmend("noise", "digits", "--noise", "symmetric:0.8", "--out", file)
+    assert made.returncode == 0, made.stderr
+    assert "nominal 80.0%" in made.stdout
+    for name in ("one", "two"):
+        assert labelmend("train", "digits", "--labels", file, "--out", tmp_path / name, *TINY).returncode == 0
+    tables = [(tmp_path / name / "labels.csv").read_bytes() for name in ("one", "two")]
+    assert tables[0] == tables[1]
+    assert json.loads((tmp_path / "one" / "run.json").read_text())["noise"]["real"] > 0.6
+
+
+def test_methods_lists_every_system_of_the_paper_and_their_settings(labelmend):
+    listed = labelmend("methods").stdout
+    own = "ce st-s st-h dy-s dy-h m m-dyr-s m-dyr-h md-dyr-h md-dyr-sh"
+    others = "forward backward glc joint mentornet d2l l2rw iterative co-teaching elr dividemix"
+    for id in f"{own} {others}".split():
+        assert f"\n{id} " in f"\n{listed}"
+    assert "needs --trusted" in listed
+    assert "paper|released" in labelmend("methods", "m-dyr-h").stdout
+
+
+def test_help_teaches(labelmend):
+    shown = labelmend("train", "--help").stdout
+    assert "Try: labelmend train digits" in shown
+    assert "--noise" in shown
+
+
+BAD = {
+    "unknown method": (("digits", "--method", "m-dyr-x"), "did you mean 'm-dyr-"),
+    "unknown source": (("digitz",), "did you mean 'digits'"),
+    "unknown setting": (("digits", "--set", "noise_modle=gmm"), "did you mean 'noise_model'"),
+    "bad setting value": (("digits", "--set", "noise_model=abc"), "bmm|gmm"),
+    "setting without value": (("digits", "--set", "eta"), "key=value"),
+    "setting out of range": (("digits", "--set", "eta=-1"), "at least 0"),
+    "unknown noise kind": (("digits", "--noise", "symetric:0.5"), "did you mean 'symmetric'"),
+    "noise without rate": (("digits", "--noise", "symmetric"), "symmetric:0.5"),
+    "noise rate above one": (("digits", "--noise", "symmetric:1.5"), "outside 0..1"),
+    "noise rate not a number": (("digits", "--noise", "symmetric:nan"), "outside 0..1"),
+    "no epochs": (("digits", "--epochs", "0"), "at least 1"),
+    "unknown net": (("digits", "--net", "resnet99"), "unknown net"),
+    "net too large for the images": (("digits", "--net", "preact-resnet18"), "16 px"),
+    "unknown device": (("digits", "--device", "tpu"), "not available"),
+    "unknown compile mode": (("digits", "--compile", "maybe"), "auto, off, on"),
+    "bf16 without the hardware": (("digits", "--set", "precision=bf16", "--device", "cpu"), "no bf16 instructions"),
+    "no threads": (("digits", "--threads", "0"), "--threads"),
+    "missing file": (("nowhere.npz",), "no file"),
+    "nothing to resume": (("digits", "--resume"), "no run to resume"),
+    "a method that needs trusted samples": (("digits", "--method", "glc"), "--trusted 10-per-class"),
+    "a learned mentor without trusted samples": (
+        ("digits", "--method", "mentornet", "--set", "mentor=learned"),
+        "give them by --trusted",
+    ),
+    "trusted samples of unknown truth": (("digits", "--trusted", "3"), "name samples that somebody has checked"),
+    "trusted samples from nowhere": (("digits", "--trusted", "nowhere.csv"), "no file"),
+    "limit of one": (("digits", "--limit", "1"), "--limit"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_usage_gets_one_sentence_and_leaves_nothing(case, tmp_path, labelmend, monkeypatch):
+    monkeypatch.setattr("labelmend.training.prepare.bf16_on_cpu", lambda: False)
+    words, expected = BAD[case]
+    shown = labelmend("train", *words, "--out", tmp_path / "run")
+    assert_refused(shown, expected, tmp_path / "run")
+
+
+ODD = {
+    "no y": ({"x": np.zeros((4, 2))}, "no array 'y'"),
+    "no x": ({"y": np.zeros(4)}, "no array 'x'"),
+    "unequal lengths": ({"x": np.zeros((4, 2)), "y": np.arange(5)}, "4 samples in x but 5 labels"),
+    "labels with NaN": ({"x": np.zeros((4, 2)), "y": np.array([0, 1, np.nan, 0])}, "first in row 2"),
+    "single class": ({"x": np.zeros((4, 2)), "y": np.zeros(4)}, "single class"),
+    "feature missing": ({"x": np.array([[1.0], [np.nan]]), "y": np.arange(2)}, "row 1 of x"),
+    "float images": ({"x": np.zeros((4, 8, 8)), "y": np.arange(4)}, "uint8"),
+    "two-dimensional labels": ({"x": np.zeros((4, 2)), "y": np.zeros((4, 2))}, "labels are one number"),
+    "pickled objects": ({"x": np.array([{}, {}]), "y": np.arange(2)}, "plain arrays"),
+    "test with unknown class": (
+        {"x": np.zeros((4, 2)), "y": np.arange(4), "x_test": np.zeros((1, 2)), "y_test": np.array([9])},
+        "no training sample has",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_a_bad_archive_is_named_in_one_sentence(case, tmp_path, labelmend):
+    arrays, expected = ODD[case]
+    shown = labelmend("train", archive(tmp_path / "odd.npz", **arrays), "--out", tmp_path / "run")
+    assert_refused(shown, expected, tmp_path / "run")
+
+
+def test_a_file_that_is_no_archive_is_refused(tmp_path, labelmend):
+    (tmp_path / "odd.npz").write_bytes(b"not a zip")
+    shown = labelmend("train", tmp_path / "odd.npz", "--out", tmp_path / "run")
+    assert_refused(shown, "cannot be read", tmp_path / "run")
+
+
+def test_a_finished_run_is_not_overwritten(tmp_path, labelmend):
+    assert labelmend("train", "digits", "--out", tmp_path / "run", *TINY).returncode == 0
+    before = (tmp_path / "run" / "labels.csv").read_bytes()
+    again = labelmend("train", "digits", "--out", tmp_path / "run", *TINY)
+    assert again.returncode == 2
+    assert "--resume" in again.stderr
+    assert (tmp_path / "run" / "labels.csv").read_bytes() == before
+
+
+def test_a_terminated_run_says_so_and_resumes(tmp_path):
+    words = ["train", "digits", "--out", str(tmp_path / "run"), "--epochs", "200", "--threads", "1"]
+    process = subprocess.Popen([sys.executable, "-m", "labelmend", *words], stderr=subprocess.PIPE, text=True)
+    epochs = tmp_path / "run" / "epochs.jsonl"
+    deadline = time.monotonic() + 60
+    while not epochs.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    os.kill(process.pid, signal.SIGTERM)
+    _, shown = process.communicate(timeout=30)
+    assert process.returncode == 143
+    assert "--resume" in shown
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "interrupted"
+
+
+def test_the_installed_module_runs_in_a_process_of_its_own():
+    shown = subprocess.run([sys.executable, "-m", "labelmend", "--help"], capture_output=True, text=True)
+    assert shown.returncode == 0
+    assert "Train on wrong labels" in shown.stdout
+
+
+def assert_refused(shown, expected, run):
+    assert shown.returncode == 2, shown.stderr
+    assert expected in shown.stderr
+    assert len(shown.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in shown.stderr
+    assert not run.exists()
