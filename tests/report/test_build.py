@@ -146,7 +146,7 @@ def test_a_trained_run_has_a_report(tmp_path):
     y = np.where(np.arange(60) % 2, PAYLOAD, "plain")
     np.savez(tmp_path / "rows.npz", x=rng.normal(size=(60, 3)), y=y)
     config = TrainConfig(source=str(tmp_path / "rows.npz"), out=str(tmp_path / "run"), epochs=2, noise="symmetric:0.4")
-    assert train(prepare(config))[0].report.read_text().count("<script") == 1
+    assert train(prepare(config), afterwards=build_report)[0].report.read_text().count("<script") == 1
 
 
 def test_the_command_line_repeats_what_was_asked_for():
