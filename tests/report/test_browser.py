@@ -43,7 +43,9 @@ PAYLOADS = [
 def browser():
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if CHROMIUM is None:
-        pytest.skip("no Chromium found; set LABELMEND_CHROMIUM")
+        pytest.skip(
+            "no Chromium here: `make browser` installs Debian's where root and apt allow it, or set LABELMEND_CHROMIUM"
+        )
     with api.sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield started
