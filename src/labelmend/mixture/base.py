@@ -2,17 +2,19 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 import torch
 from torch import Tensor
 
 Iterations = int | Literal["converged"]
 Parameters = tuple[float, float]
+Points = TypeVar("Points")
 
 CONVERGED = 1e-9
 CONVERGED_LIMIT = 10_000
 RESPONSIBILITY_FLOOR = 1e-12
+FEWEST = 10
 
 
 def moments(powers: Tensor, masses: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -22,7 +24,54 @@ def moments(powers: Tensor, masses: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return total, mean, (second / total - mean.square()).clamp_min(0)
 
 
-class Mixture(ABC):
+def unfit_reason(values: Tensor, what: str) -> str | None:
+    """Why no mixture can be fitted to these values, called `what`; None if one can."""
+    if len(values) < FEWEST:
+        return f"too few samples: {len(values)}, at least {FEWEST} are needed"
+    lost = int((~values.isfinite()).sum())
+    return f"non-finite {what}: {lost} of {len(values)}" if lost else None
+
+
+class ExpectationMaximisation(ABC, Generic[Points]):
+    """A clean and a noisy component, fitted by turns: P(noisy) of each point gives parameters, and they give P(noisy).
+
+    Subclasses implement both turns, and say which numbers stand still when the fit has converged.
+    """
+
+    @abstractmethod
+    def maximise(self, points: Points, noisy: Tensor) -> None:
+        """Set the parameters from P(noisy) of each point (M-step)."""
+
+    @abstractmethod
+    def expect(self, points: Points) -> Tensor:
+        """P(noisy) of each point by the parameters (E-step)."""
+
+    @abstractmethod
+    def progress(self) -> tuple[float, ...]:
+        """Numbers of about unit size that stop changing at convergence."""
+
+    def alternate(self, points: Points, noisy: Tensor, *, limit: int, until_converged: bool) -> Tensor:
+        """Run EM from P(noisy) of each point; gives P(noisy) at the end."""
+        before: tuple[float, ...] | None = None
+        for _ in range(limit):
+            self.maximise(points, noisy)
+            noisy = self.expect(points)
+            after = self.progress()
+            if until_converged and before and max(abs(a - b) for a, b in zip(after, before, strict=True)) <= CONVERGED:
+                break
+            before = after
+        return noisy
+
+
+class Weighted(NamedTuple):
+    """Values as [1, x, x^2] and as the features of a density, and how many samples each stands for."""
+
+    powers: Tensor
+    features: Tensor
+    counts: Tensor
+
+
+class Mixture(ExpectationMaximisation[Weighted]):
     """Two components on values inside (0, 1); after `fit`, the second is the one with the higher mean.
 
     A subclass says how moments become parameters, what its log-density is and where the odds turn; the rest is
@@ -63,25 +112,33 @@ class Mixture(ABC):
         """
         points = values.detach().to("cpu", torch.float64).flatten()
         copies = torch.ones_like(points) if counts is None else counts.to("cpu", torch.float64).flatten()
-        powers, features = torch.stack([torch.ones_like(points), points, points.square()], dim=1), self.features(points)
-        noisy = points if start is None else start
-        limit = CONVERGED_LIMIT if self.iterations == "converged" else self.iterations
-        for _ in range(limit):
-            before = (*self.weights_, *self.parameters_[0], *self.parameters_[1])
-            shares = torch.stack([1 - noisy, noisy]).clamp_min(RESPONSIBILITY_FLOOR)
-            total, mean, variance = moments(powers, shares * copies)
-            low, high = (total / total.sum()).tolist()
-            self.weights_, self.means_ = (low, high), (mean[0].item(), mean[1].item())
-            self.variances_ = (variance[0].item(), variance[1].item())
-            first, second = (self.match(*pair) for pair in zip(self.means_, self.variances_, strict=True))
-            self.parameters_ = (first, second)
-            noisy = torch.sigmoid(self.log_odds(features))
-            after = (*self.weights_, *first, *second)
-            if self.iterations == "converged" and _close(before, after):
-                break
+        powers = torch.stack([torch.ones_like(points), points, points.square()], dim=1)
+        self.alternate(
+            Weighted(powers, self.features(points), copies),
+            points if start is None else start,
+            limit=CONVERGED_LIMIT if self.iterations == "converged" else self.iterations,
+            until_converged=self.iterations == "converged",
+        )
         if self.means_[0] > self.means_[1]:
-            self._swap()
+            for fitted in ("weights_", "means_", "variances_", "parameters_"):
+                setattr(self, fitted, getattr(self, fitted)[::-1])
         return self
+
+    def maximise(self, points: Weighted, noisy: Tensor) -> None:
+        """Match the moments of each component (Eqs. 5-8); neither is ever without a sample."""
+        shares = torch.stack([1 - noisy, noisy]).clamp_min(RESPONSIBILITY_FLOOR)
+        total, mean, variance = moments(points.powers, shares * points.counts)
+        low, high = (total / total.sum()).tolist()
+        self.weights_, self.means_ = (low, high), (mean[0].item(), mean[1].item())
+        self.variances_ = (variance[0].item(), variance[1].item())
+        first, second = (self.match(*pair) for pair in zip(self.means_, self.variances_, strict=True))
+        self.parameters_ = (first, second)
+
+    def expect(self, points: Weighted) -> Tensor:
+        return torch.sigmoid(self.log_odds(points.features))
+
+    def progress(self) -> tuple[float, ...]:
+        return (*self.weights_, *self.means_, *self.variances_)
 
     def log_odds(self, features: Tensor) -> Tensor:
         """Log of P(noisy | value) / P(clean | value), before it is made monotone (Eq. 9)."""
@@ -112,13 +169,3 @@ class Mixture(ABC):
         for side, values in zip(("clean", "noisy"), self.parameters_, strict=True):
             named |= {f"{name}_{side}": v for name, v in zip(self.parameter_names, values, strict=True)}
         return named
-
-    def _swap(self) -> None:
-        self.weights_ = self.weights_[::-1]
-        self.means_ = self.means_[::-1]
-        self.variances_ = self.variances_[::-1]
-        self.parameters_ = self.parameters_[::-1]
-
-
-def _close(before: tuple[float, ...], after: tuple[float, ...]) -> bool:
-    return all(abs(a - b) <= CONVERGED * max(1.0, abs(a)) for a, b in zip(after, before, strict=True))
