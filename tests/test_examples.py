@@ -67,7 +67,7 @@ def reader(tmp_path, monkeypatch):
     pandas = pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("labelmend.training.defaults.CPU_EPOCHS", ((1_000, 3),))
-    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    monkeypatch.setattr(registry, "_registered", registry.methods())
     for name in ("photos", "my-images"):
         make_photos(tmp_path / name)
     paths = sorted(path.relative_to(tmp_path) for path in tmp_path.glob("photos/*/*.png"))
