@@ -39,6 +39,9 @@ PAYLOADS = [
 ]
 
 
+pytestmark = pytest.mark.xdist_group("browser")  # one browser, and one report to look at
+
+
 @pytest.fixture(scope="module")
 def browser():
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -76,9 +79,10 @@ def visit(browser):
     assert [url for url in requests if not url.startswith(("file://", "data:"))] == []
 
 
-@pytest.fixture
-def report(make_run):
-    run = make_run(samples=300)
+@pytest.fixture(scope="module")
+def report(tmp_path_factory, write_run):
+    """A report that tests only look at."""
+    run = write_run(tmp_path_factory.mktemp("report") / "run", samples=300)
     build_report(run)
     return run.report
 
