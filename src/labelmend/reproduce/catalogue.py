@@ -46,7 +46,6 @@ class Planned:
 
     @property
     def key(self) -> str:
-        """The name of the run."""
         return key(self.config)
 
 
