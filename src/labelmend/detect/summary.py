@@ -54,11 +54,8 @@ def transition(table: LabelTable, agreement: NDArray[np.float64]) -> NDArray[np.
     if classes > 2:
         rest = np.bincount(table.given, weights=wrong * (1 - sure), minlength=classes) / (classes - 2)
         counts += rest
-        np.add.at(counts, (table.given, table.given), -_shared(wrong, sure, classes))
-        np.add.at(counts, (table.rival, table.given), -_shared(wrong, sure, classes))
+        spread = wrong * (1 - sure) / (classes - 2)
+        np.add.at(counts, (table.given, table.given), -spread)
+        np.add.at(counts, (table.rival, table.given), -spread)
     total = counts.sum(axis=1, keepdims=True)
     return np.where(total > 0, counts / np.where(total > 0, total, 1), np.eye(classes))
-
-
-def _shared(wrong: NDArray[np.float64], sure: NDArray[np.float64], classes: int) -> NDArray[np.float64]:
-    return wrong * (1 - sure) / (classes - 2)

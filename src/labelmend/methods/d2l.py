@@ -12,7 +12,7 @@ of 120 on, not 10, and labels give way 8 times as fast as by i / T. As published
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ from ..core import Learner, Step, Task
 from ..parts.losses import soft_cross_entropy
 from ..parts.targets import hard
 from .registry import method
-from .tracked import PublishedMethod, TrackedOptions
+from .tracked import PublishedMethod, TrackedOptions, setting
 
 UNSEARCHED = 2
 """First published epochs in which no turning point is looked for; Released: 10."""
@@ -33,13 +33,9 @@ FEWEST = 8
 class D2LOptions(TrackedOptions):
     """What can be changed in dimensionality-driven learning with `--set`."""
 
-    neighbours: int = field(
-        default=20, metadata={"help": "neighbours that measure dimensionality, at most a batch less one", "least": 2}
-    )
-    pace: float = field(
-        default=8.0, metadata={"help": "lambda is this multiple of the share of epochs that is over", "least": 0}
-    )
-    window: int = field(default=5, metadata={"help": "epochs that a turning point is measured against", "least": 2})
+    neighbours: int = setting(20, "neighbours that measure dimensionality, at most a batch less one", least=2)
+    pace: float = setting(8.0, "lambda is this multiple of the share of epochs that is over", least=0)
+    window: int = setting(5, "epochs that a turning point is measured against", least=2)
 
 
 def local_dimension(features: Tensor, neighbours: int = 20) -> Tensor:

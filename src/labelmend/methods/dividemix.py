@@ -12,7 +12,7 @@ views of each sample, and no trusted ones. Departures, each with its reason:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ from ..parts.mixing import draw_share
 from ..parts.penalties import UniformPrior
 from .registry import method
 from .timeline import linear
-from .tracked import PublishedMethod, TrackedOptions
+from .tracked import PublishedMethod, TrackedOptions, setting
 
 RATES, WEIGHTS = (0.2, 0.45, 0.72, 0.81), (0.0, 25.0, 25.0, 50.0)
 """Shares of wrong labels, and the unlabelled's weight for each on CIFAR-10: of 50 % redrawn labels, 45 % are wrong."""
@@ -37,13 +37,13 @@ RATES, WEIGHTS = (0.2, 0.45, 0.72, 0.81), (0.0, 25.0, 25.0, 50.0)
 class DivideMixOptions(TrackedOptions):
     """What can be changed in DivideMix with `--set`."""
 
-    track_every: int = field(default=1, metadata={"help": "epochs between two divisions of the data", "least": 1})
-    threshold: float = field(default=0.5, metadata={"help": "least P(right) of labels in use", "least": 0, "most": 1})
-    temperature: float = field(default=0.5, metadata={"help": "sharpens targets; 1 leaves them", "least": 1e-3})
-    mixup_alpha: float = field(default=4.0, metadata={"help": "mixup draws shares from Beta(a, a)", "least": 1e-3})
-    unlabelled_weight: float | None = field(default=None, metadata={"help": "none goes by the noise rate", "least": 0})
-    eta: float = field(default=1.0, metadata={"help": "strength of the class-balance penalty", "least": 0})
-    confidence_penalty: float = field(default=0.0, metadata={"help": "in the warm-up, strength of -H", "least": 0})
+    track_every: int = setting(1, "epochs between two divisions of the data", least=1)
+    threshold: float = setting(0.5, "least P(right) of labels in use", least=0, most=1)
+    temperature: float = setting(0.5, "sharpens targets; 1 leaves them", least=1e-3)
+    mixup_alpha: float = setting(4.0, "mixup draws shares from Beta(a, a)", least=1e-3)
+    unlabelled_weight: float | None = setting(None, "none goes by the noise rate", least=0)
+    eta: float = setting(1.0, "strength of the class-balance penalty", least=0)
+    confidence_penalty: float = setting(0.0, "in the warm-up, strength of -H", least=0)
 
 
 def sharpened(probabilities: Tensor, temperature: float) -> Tensor:

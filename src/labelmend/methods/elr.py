@@ -8,7 +8,7 @@ decay. The published settings for CIFAR-10 are the defaults; for 100 classes the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from torch import Tensor
 from ..core import Step, Task
 from ..parts.losses import soft_cross_entropy
 from .registry import method
-from .tracked import PublishedMethod, TrackedOptions
+from .tracked import PublishedMethod, TrackedOptions, setting
 
 SMALLEST = 1e-4
 
@@ -25,10 +25,8 @@ SMALLEST = 1e-4
 class ElrOptions(TrackedOptions):
     """What can be changed with `--set`."""
 
-    strength: float = field(default=3.0, metadata={"help": "weight of the penalty, lambda", "least": 0})
-    inertia: float = field(
-        default=0.7, metadata={"help": "share of the memory that stays, beta", "least": 0, "most": 1}
-    )
+    strength: float = setting(3.0, "weight of the penalty, lambda", least=0)
+    inertia: float = setting(0.7, "share of the memory that stays, beta", least=0, most=1)
 
 
 def disagreement(probabilities: Tensor, memory: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ the released code has Adam. In classes above 4,096 samples, neighbours are sough
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ from ..core import Step, Task, generator
 from ..detect.ledger import Ledger
 from ..mixture import noise_model
 from .registry import method
-from .tracked import PublishedMethod, TrackedOptions
+from .tracked import PublishedMethod, TrackedOptions, setting
 
 ROUNDS = range(5, 95, 10)
 """Epochs after which outliers are looked for, as in the released code."""
@@ -36,11 +36,9 @@ AT_ONCE = 1024
 class IterativeOptions(TrackedOptions):
     """What can be changed in iterative detection with `--set`."""
 
-    margin: float = field(default=1.0, metadata={"help": "distance beyond which pairs are left alone", "least": 0})
-    contrast: float = field(default=1.0, metadata={"help": "strength of the contrastive term", "least": 0})
-    noisy_weight: float = field(
-        default=0.1, metadata={"help": "weight of a noisy sample, times its score", "least": 0, "most": 1}
-    )
+    margin: float = setting(1.0, "distance beyond which pairs are left alone", least=0)
+    contrast: float = setting(1.0, "strength of the contrastive term", least=0)
+    noisy_weight: float = setting(0.1, "weight of a noisy sample, times its score", least=0, most=1)
 
 
 def inlier_scores(features: Tensor, among: Tensor, share: float = NEIGHBOURS) -> Tensor:

@@ -8,7 +8,7 @@ experiments.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from ..core import Learner, Step, Task
 from ..parts.losses import soft_cross_entropy
 from ..parts.penalties import UniformPrior
 from .registry import method
-from .tracked import PublishedMethod, TrackedOptions
+from .tracked import PublishedMethod, TrackedOptions, setting
 
 RELABELLED_FROM, AFRESH_FROM = 71, 201
 
@@ -27,9 +27,9 @@ RELABELLED_FROM, AFRESH_FROM = 71, 201
 class JointOptions(TrackedOptions):
     """What can be changed with `--set`."""
 
-    window: int = field(default=10, metadata={"help": "epochs whose predictions make a label", "least": 1})
-    prior: float = field(default=1.2, metadata={"help": "weight of the class-balance penalty, alpha", "least": 0})
-    entropy: float = field(default=0.8, metadata={"help": "weight of the entropy penalty, beta", "least": 0})
+    window: int = setting(10, "epochs whose predictions make a label", least=1)
+    prior: float = setting(1.2, "weight of the class-balance penalty, alpha", least=0)
+    entropy: float = setting(0.8, "weight of the entropy penalty, beta", least=0)
 
 
 @method("joint")

@@ -10,7 +10,7 @@ run's own and is not weighted.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -20,16 +20,14 @@ from torch.nn import functional as F  # noqa: N812
 from ..core import Batch, Step, Task
 from ..detect.ledger import Ledger
 from .registry import method
-from .tracked import PublishedMethod, TrackedOptions, require_trusted
+from .tracked import PublishedMethod, TrackedOptions, require_trusted, setting
 
 
 @dataclass(frozen=True)
 class ReweightOptions(TrackedOptions):
     """What can be changed with `--set`."""
 
-    trusted_batch: int = field(
-        default=100, metadata={"help": "trusted samples that the weights of one batch are judged by", "least": 2}
-    )
+    trusted_batch: int = setting(100, "trusted samples that the weights of one batch are judged by", least=2)
 
 
 def losses_aside(network: nn.Module, batch: Batch) -> Tensor:

@@ -13,7 +13,7 @@ probabilities.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -23,7 +23,7 @@ from ..core import Learner, Step, Task, generator
 from ..detect.ledger import Ledger
 from ..parts import transitions
 from .registry import method
-from .tracked import PublishedMethod, TrackedOptions
+from .tracked import PublishedMethod, TrackedOptions, setting
 
 CORRECTED_FROM = 76
 SUREST = (0.1, 0.5)
@@ -34,16 +34,14 @@ SUREST = (0.1, 0.5)
 class LossCorrectionOptions(TrackedOptions):
     """What can be changed with `--set`."""
 
-    held_out: float = field(
-        default=0.1, metadata={"help": "share kept from the first network", "least": 0.01, "most": 0.5}
-    )
+    held_out: float = setting(0.1, "share kept from the first network", least=0.01, most=0.5)
 
 
 @dataclass(frozen=True)
 class BackwardOptions(LossCorrectionOptions):
     """What can be changed with `--set` in the backward correction."""
 
-    largest: float = field(default=10.0, metadata={"help": "most that a sample may weigh in all", "least": 1})
+    largest: float = setting(10.0, "most that a sample may weigh in all", least=1)
 
 
 class LossCorrection(PublishedMethod):

@@ -15,7 +15,7 @@ DD's last epochs is left out. Processes that train together each follow the perc
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -25,7 +25,7 @@ from torch.nn import functional as F  # noqa: N812
 from ..core import Step, Task, generator, to_device
 from ..detect.ledger import Ledger
 from .registry import method
-from .tracked import PublishedMethod, TrackedOptions, require_trusted
+from .tracked import PublishedMethod, TrackedOptions, require_trusted, setting
 
 BURN_IN, LAST_HARD = 20, 90
 """Percent of the training in which everybody counts, and in which the predefined weights are 0 or 1."""
@@ -39,18 +39,12 @@ STAGES = 100
 class MentorOptions(TrackedOptions):
     """What can be changed with `--set`."""
 
-    mentor: Literal["auto", "predefined", "learned"] = field(
-        default="auto", metadata={"help": "the curriculum; auto: learned where there are trusted samples"}
+    mentor: Literal["auto", "predefined", "learned"] = setting(
+        "auto", "the curriculum; auto: learned where there are trusted samples"
     )
-    burn_in_dropout: float = field(
-        default=0.5, metadata={"help": "share of each batch that is left out in the burn-in", "least": 0, "most": 0.99}
-    )
-    dropout: float = field(
-        default=0.05, metadata={"help": "share of each batch that is left out later", "least": 0, "most": 0.99}
-    )
-    percentile_decay: float = field(
-        default=0.5, metadata={"help": "share of the moving percentile that a step keeps", "least": 0, "most": 0.999}
-    )
+    burn_in_dropout: float = setting(0.5, "share of each batch that is left out in the burn-in", least=0, most=0.99)
+    dropout: float = setting(0.05, "share of each batch that is left out later", least=0, most=0.99)
+    percentile_decay: float = setting(0.5, "share of the moving percentile that a step keeps", least=0, most=0.999)
 
 
 def predefined_weights(above: Tensor, *, slope: float) -> Tensor:

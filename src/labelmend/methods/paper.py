@@ -1,19 +1,20 @@
 """The ten methods of the paper, each a combination of parts and the epochs at which they switch on."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from ..core import Method, Step
 from ..errors import InputError
-from ..mixture import Iterations, noise_model
+from ..mixture import noise_model
 from ..parts.mixing import DynamicMixup, Mixup
 from ..parts.penalties import UniformPrior
-from ..parts.targets import Corrected, Fixed, Guess, Predictions, Share, Tempered, hard, in_training_mode, soft
+from ..parts.targets import Corrected, Fixed, Guess, GuessShare, Predictions, Tempered, hard, in_training_mode, soft
 from .noise_tracker import NoiseTracker, far_apart
 from .phases import Phases
 from .recipe import Recipe
 from .registry import method
 from .timeline import Timeline, linear
+from .tracked import setting
 from .variants import VARIANTS, PaperVariant
 
 PUBLISHED = {"plain": (120, (30, 80, 110), 30), "mixup": (300, (100, 250), 105)}
@@ -26,28 +27,22 @@ GUIDED_FOR = 5
 class PaperOptions:
     """What can be changed in the paper's methods with `--set`."""
 
-    details: Literal["fast", "paper", "released"] = field(
-        default="fast", metadata={"help": "the paper's text, the authors' code, or the text without its extra passes"}
+    details: Literal["fast", "paper", "released"] = setting(
+        "fast", "the paper's text, the authors' code, or the text without its extra passes"
     )
-    noise_model: Literal["auto", "bmm", "gmm"] = field(
-        default="auto",
-        metadata={
-            "help": "beta or Gaussian mixture of losses; auto: beta until the log-odds of other classes form two groups"
-        },
+    noise_model: Literal["auto", "bmm", "gmm"] = setting(
+        "auto", "beta or Gaussian mixture of losses; auto: beta until the log-odds of other classes form two groups"
     )
-    em_iterations: Iterations = field(default=10, metadata={"help": "EM iterations, or converged", "least": 1})
-    track_every: int | float | None = field(
-        default=None,
-        metadata={"help": "epochs between two tracking passes; 0.5: two each; none takes the preset's", "least": 0.01},
+    em_iterations: int | Literal["converged"] = setting(10, "EM iterations, or converged", least=1)
+    track_every: int | float | None = setting(
+        None, "epochs between two tracking passes; 0.5: two each; none takes the preset's", least=0.01
     )
-    eta: float = field(default=1.0, metadata={"help": "strength of the class-balance penalty R (Eq. 14)", "least": 0})
-    mixup_alpha: float = field(default=32.0, metadata={"help": "mixup draws shares from Beta(a, a)", "least": 1e-3})
-    coldest: float = field(default=0.001, metadata={"help": "last temperature of md-dyr-sh", "least": 1e-6})
-    fixed_share: float | None = field(
-        default=None, metadata={"help": "one share w for all samples in place of the mixture's", "least": 0, "most": 1}
-    )
-    schedule: Literal["auto", "plain", "mixup"] = field(
-        default="auto", metadata={"help": "the paper's 120-epoch (plain) or 300-epoch (mixup) timeline"}
+    eta: float = setting(1.0, "strength of the class-balance penalty R (Eq. 14)", least=0)
+    mixup_alpha: float = setting(32.0, "mixup draws shares from Beta(a, a)", least=1e-3)
+    coldest: float = setting(0.001, "last temperature of md-dyr-sh", least=1e-6)
+    fixed_share: float | None = setting(None, "one share w for all samples in place of the mixture's", least=0, most=1)
+    schedule: Literal["auto", "plain", "mixup"] = setting(
+        "auto", "the paper's 120-epoch (plain) or 300-epoch (mixup) timeline"
     )
 
 
@@ -73,7 +68,7 @@ class PaperParts:
         self.keep_mean_log_probs = soft_guess and self.details.guess_from == "tracking"
 
     @property
-    def noisy(self) -> Share:
+    def noisy(self) -> GuessShare:
         """P(wrong) of the samples of a batch."""
         return self.noise_tracker.current if self.details.share_from_view else self.noise_tracker.stored
 

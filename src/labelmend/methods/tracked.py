@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -77,11 +77,16 @@ class TrackedMethod(Method):
         return self.noise_tracker.estimate()
 
 
+def setting(default: Any, help: str, **limits: float) -> Any:
+    """A field of a method's options: its default, what it is, and the `least` and `most` that it may be."""
+    return field(default=default, metadata={"help": help, **limits})
+
+
 @dataclass(frozen=True)
 class TrackedOptions:
     """What can be changed with `--set` in every method that is not of the paper itself."""
 
-    track_every: int = field(default=5, metadata={"help": "epochs between two tracking passes", "least": 1})
+    track_every: int = setting(5, "epochs between two tracking passes", least=1)
 
 
 class PublishedMethod(TrackedMethod):

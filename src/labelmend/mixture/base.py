@@ -2,14 +2,14 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
+from collections.abc import Callable
+from typing import ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
 
 Iterations = int | Literal["converged"]
 Parameters = tuple[float, float]
-Points = TypeVar("Points")
 
 CONVERGED = 1e-9
 CONVERGED_LIMIT = 10_000
@@ -32,46 +32,24 @@ def unfit_reason(values: Tensor, what: str) -> str | None:
     return f"non-finite {what}: {lost} of {len(values)}" if lost else None
 
 
-class ExpectationMaximisation(ABC, Generic[Points]):
-    """A clean and a noisy component, fitted by turns: P(noisy) of each point gives parameters, and they give P(noisy).
+def alternate(
+    turn: Callable[[Tensor], tuple[Tensor, tuple[float, ...]]], noisy: Tensor, *, limit: int, until_converged: bool
+) -> Tensor:
+    """Expectation maximisation from P(noisy) of each point; gives P(noisy) at the end.
 
-    Subclasses implement both turns, and say which numbers stand still when the fit has converged.
+    A `turn` fits the parameters to P(noisy) and gives P(noisy) by these parameters, with numbers of about unit size
+    that stop changing at convergence.
     """
-
-    @abstractmethod
-    def maximise(self, points: Points, noisy: Tensor) -> None:
-        """Set the parameters from P(noisy) of each point (M-step)."""
-
-    @abstractmethod
-    def expect(self, points: Points) -> Tensor:
-        """P(noisy) of each point by the parameters (E-step)."""
-
-    @abstractmethod
-    def progress(self) -> tuple[float, ...]:
-        """Numbers of about unit size that stop changing at convergence."""
-
-    def alternate(self, points: Points, noisy: Tensor, *, limit: int, until_converged: bool) -> Tensor:
-        """Run EM from P(noisy) of each point; gives P(noisy) at the end."""
-        before: tuple[float, ...] | None = None
-        for _ in range(limit):
-            self.maximise(points, noisy)
-            noisy = self.expect(points)
-            after = self.progress()
-            if until_converged and before and max(abs(a - b) for a, b in zip(after, before, strict=True)) <= CONVERGED:
-                break
-            before = after
-        return noisy
+    before: tuple[float, ...] | None = None
+    for _ in range(limit):
+        noisy, after = turn(noisy)
+        if until_converged and before and max(abs(a - b) for a, b in zip(after, before, strict=True)) <= CONVERGED:
+            break
+        before = after
+    return noisy
 
 
-class Weighted(NamedTuple):
-    """Values as [1, x, x^2] and as the features of a density, and how many samples each stands for."""
-
-    powers: Tensor
-    features: Tensor
-    counts: Tensor
-
-
-class Mixture(ExpectationMaximisation[Weighted]):
+class Mixture(ABC):
     """Two components on values inside (0, 1); after `fit`, the second is the one with the higher mean.
 
     A subclass says how moments become parameters, what its log-density is and where the odds turn; the rest is
@@ -112,33 +90,25 @@ class Mixture(ExpectationMaximisation[Weighted]):
         """
         points = values.detach().to("cpu", torch.float64).flatten()
         copies = torch.ones_like(points) if counts is None else counts.to("cpu", torch.float64).flatten()
-        powers = torch.stack([torch.ones_like(points), points, points.square()], dim=1)
-        self.alternate(
-            Weighted(powers, self.features(points), copies),
-            points if start is None else start,
-            limit=CONVERGED_LIMIT if self.iterations == "converged" else self.iterations,
-            until_converged=self.iterations == "converged",
-        )
+        powers, features = torch.stack([torch.ones_like(points), points, points.square()], dim=1), self.features(points)
+
+        def turn(noisy: Tensor) -> tuple[Tensor, tuple[float, ...]]:
+            shares = torch.stack([1 - noisy, noisy]).clamp_min(RESPONSIBILITY_FLOOR)
+            total, mean, variance = moments(powers, shares * copies)
+            low, high = (total / total.sum()).tolist()
+            self.weights_, self.means_ = (low, high), (mean[0].item(), mean[1].item())
+            self.variances_ = (variance[0].item(), variance[1].item())
+            first, second = (self.match(*pair) for pair in zip(self.means_, self.variances_, strict=True))
+            self.parameters_ = (first, second)
+            return torch.sigmoid(self.log_odds(features)), (*self.weights_, *self.means_, *self.variances_)
+
+        limit = CONVERGED_LIMIT if self.iterations == "converged" else self.iterations
+        noisy = points if start is None else start
+        alternate(turn, noisy, limit=limit, until_converged=self.iterations == "converged")
         if self.means_[0] > self.means_[1]:
             for fitted in ("weights_", "means_", "variances_", "parameters_"):
                 setattr(self, fitted, getattr(self, fitted)[::-1])
         return self
-
-    def maximise(self, points: Weighted, noisy: Tensor) -> None:
-        """Match the moments of each component (Eqs. 5-8); neither is ever without a sample."""
-        shares = torch.stack([1 - noisy, noisy]).clamp_min(RESPONSIBILITY_FLOOR)
-        total, mean, variance = moments(points.powers, shares * points.counts)
-        low, high = (total / total.sum()).tolist()
-        self.weights_, self.means_ = (low, high), (mean[0].item(), mean[1].item())
-        self.variances_ = (variance[0].item(), variance[1].item())
-        first, second = (self.match(*pair) for pair in zip(self.means_, self.variances_, strict=True))
-        self.parameters_ = (first, second)
-
-    def expect(self, points: Weighted) -> Tensor:
-        return torch.sigmoid(self.log_odds(points.features))
-
-    def progress(self) -> tuple[float, ...]:
-        return (*self.weights_, *self.means_, *self.variances_)
 
     def log_odds(self, features: Tensor) -> Tensor:
         """Log of P(noisy | value) / P(clean | value), before it is made monotone (Eq. 9)."""

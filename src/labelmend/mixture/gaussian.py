@@ -27,7 +27,6 @@ class GaussianMixture(Mixture):
         return log_normal(features, *parameters)
 
     def turning_point(self) -> tuple[float, bool] | None:
-        """Where the derivative of the quadratic log-odds is zero."""
         (mean0, variance0), (mean1, variance1) = self.parameters_
         if math.isclose(variance0, variance1):
             return None

@@ -7,7 +7,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from .base import ExpectationMaximisation, unfit_reason
+from .base import alternate, unfit_reason
 from .gaussian import log_normal
 
 FEWEST_NOISY = 5.0
@@ -52,7 +52,7 @@ class Points:
         return replace(self, counts=torch.poisson(self.counts, generator=rng))
 
 
-class MarginMixture(ExpectationMaximisation[Points]):
+class MarginMixture:
     """Two Gaussian components of margins: the clean one centred by class, the noisy one shared.
 
     A margin is the log-odds against the given label. Right labels of a class that is often confused have margins nearer
@@ -65,38 +65,32 @@ class MarginMixture(ExpectationMaximisation[Points]):
         self.centres = torch.zeros(0, dtype=torch.float64)
         self.centre = self.noisy_mean = 0.0
         self.clean_variance = self.noisy_variance = 1.0
-        self.doubt = self.likelihood = 0.0
+        self.doubt = 0.0
 
     def fit(self, points: Points, number: int, *, start: Tensor | None = None) -> Self:
         """Fit by EM, from P(wrong) of each point; by default, from how steadily it was doubted."""
-        self.centres = torch.zeros(number, dtype=torch.float64)
+        x, group, counts = points.margins, points.classes, points.counts
+
+        def turn(wrong: Tensor) -> tuple[Tensor, tuple[float, ...]]:
+            clean, noisy = counts * (1 - wrong), counts * wrong
+            total = float(noisy.sum())
+            self.weight = total / float(counts.sum())
+            self.centre = float(clean @ x) / float(clean.sum())
+            mass = torch.bincount(group, weights=clean, minlength=number)
+            sums = torch.bincount(group, weights=clean * x, minlength=number)
+            self.centres = (sums + PRIOR_SAMPLES * self.centre) / (mass + PRIOR_SAMPLES)
+            self.noisy_mean = float(noisy @ x) / total
+            spread = clean @ (x - self.centres[group]).square() / clean.sum()
+            self.clean_variance = max(float(spread), LEAST_VARIANCE)
+            self.noisy_variance = max(float(noisy @ (x - self.noisy_mean).square()) / total, LEAST_VARIANCE)
+            clean, noisy = self.log_parts(x, group)
+            likelihood = float(counts @ torch.logaddexp(clean, noisy)) / float(counts.sum())
+            return torch.sigmoid(noisy - clean).clamp(1e-12, 1 - 1e-12), (likelihood,)
+
         first = (points.disagreement_rate if start is None else start).clamp(0.01, 0.99)
-        noisy = points.counts * self.alternate(points, first, limit=ITERATIONS, until_converged=True)
-        self.doubt = float(noisy @ points.disagreement_rate) / float(noisy.sum())
+        wrong = alternate(turn, first, limit=ITERATIONS, until_converged=True)
+        self.doubt = float((counts * wrong) @ points.disagreement_rate) / float((counts * wrong).sum())
         return self
-
-    def maximise(self, points: Points, noisy: Tensor) -> None:
-        """Weight, means and variances; the centre of a class is drawn to the common one."""
-        x, group, number = points.margins, points.classes, len(self.centres)
-        clean, noisy = points.counts * (1 - noisy), points.counts * noisy
-        total = float(noisy.sum())
-        self.weight = total / float(points.counts.sum())
-        self.centre = float(clean @ x) / float(clean.sum())
-        mass = torch.bincount(group, weights=clean, minlength=number)
-        sums = torch.bincount(group, weights=clean * x, minlength=number)
-        self.centres = (sums + PRIOR_SAMPLES * self.centre) / (mass + PRIOR_SAMPLES)
-        self.noisy_mean = float(noisy @ x) / total
-        spread = clean @ (x - self.centres[group]).square() / clean.sum()
-        self.clean_variance = max(float(spread), LEAST_VARIANCE)
-        self.noisy_variance = max(float(noisy @ (x - self.noisy_mean).square()) / total, LEAST_VARIANCE)
-
-    def expect(self, points: Points) -> Tensor:
-        clean, noisy = self.log_parts(points.margins, points.classes)
-        self.likelihood = float(points.counts @ torch.logaddexp(clean, noisy)) / float(points.counts.sum())
-        return torch.sigmoid(noisy - clean).clamp(1e-12, 1 - 1e-12)
-
-    def progress(self) -> tuple[float, ...]:
-        return (self.likelihood,)
 
     def log_parts(self, margins: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
         """Logarithms of both weighted densities, clean first."""
