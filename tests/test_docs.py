@@ -81,7 +81,9 @@ def hops():
 
 @pytest.mark.parametrize(("file", "name"), hops())
 def test_every_step_of_a_walk_is_a_function_that_exists(file, name):
-    scope = ast.parse((ROOT / "src/labelmend" / file).read_text())
+    path = ROOT / "src/labelmend" / file
+    assert path.is_file()
+    scope = ast.parse(path.read_text())
     for part in name.split("."):
         found = [node for node in scope.body if getattr(node, "name", None) == part]
         assert found, f"{file} has no {name}"
