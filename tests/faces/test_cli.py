@@ -165,7 +165,7 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_usage_gets_one_sentence_and_leaves_nothing(case, tmp_path, labelmend, monkeypatch):
-    monkeypatch.setattr("labelmend.training.prepare.bf16_on_cpu", lambda: False)
+    monkeypatch.setattr("labelmend.training.engine.bf16_on_cpu", lambda: False)
     words, expected = BAD[case]
     shown = labelmend("train", *words, "--out", tmp_path / "run")
     assert_refused(shown, expected, tmp_path / "run")
@@ -175,10 +175,10 @@ ODD = {
     "no y": ({"x": np.zeros((4, 2))}, "no array 'y'"),
     "no x": ({"y": np.zeros(4)}, "no array 'x'"),
     "unequal lengths": ({"x": np.zeros((4, 2)), "y": np.arange(5)}, "4 samples in x but 5 labels"),
-    "labels with NaN": ({"x": np.zeros((4, 2)), "y": np.array([0, 1, np.nan, 0])}, "first in row 2"),
+    "labels with NaN": ({"x": np.zeros((4, 2)), "y": np.array([0, 1, np.nan, 0])}, "row 2: no label"),
     "single class": ({"x": np.zeros((4, 2)), "y": np.zeros(4)}, "single class"),
-    "feature missing": ({"x": np.array([[1.0], [np.nan]]), "y": np.arange(2)}, "row 1 of x"),
-    "float images": ({"x": np.zeros((4, 8, 8)), "y": np.arange(4)}, "uint8"),
+    "feature missing": ({"x": np.array([[1.0], [np.nan]]), "y": np.arange(2)}, "row 1: a missing"),
+    "float images": ({"x": np.full((4, 8, 8), 9.0), "y": np.arange(4)}, "floats outside 0..1"),
     "two-dimensional labels": ({"x": np.zeros((4, 2)), "y": np.zeros((4, 2))}, "labels are one number"),
     "pickled objects": ({"x": np.array([{}, {}]), "y": np.arange(2)}, "plain arrays"),
     "test with unknown class": (

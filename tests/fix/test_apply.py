@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from labelmend.data.readers.arrays import digits
+from labelmend.data.readers.named.digits import digits
 from labelmend.data.readers.table import Columns
 from labelmend.data.sources import SourceOptions, label_names, list_source, open_source
 from labelmend.errors import InputError

@@ -26,7 +26,7 @@ import torch
 from PIL import Image
 from safetensors.numpy import save as save_tensors
 
-from labelmend.data.readers.arrays import digits
+from labelmend.data.readers.named.digits import digits
 from labelmend.report.build import build_report
 from labelmend.training.config import TrainConfig
 from labelmend.training.prepare import prepare

@@ -207,15 +207,15 @@ def predict(
     options = SourceOptions(root=root, columns=Columns(image_column, None, id_column), skip_bad=skip_bad)
     with err.status("predicting"):
         model = load_model(RunDirectory.existing(run))
-        inputs, ids = open_inputs(source, model.shape, options)
-        table = predictions_csv(ids, model.class_names, model.probabilities(inputs))
+        samples = open_inputs(source, model.kind, model.shape, options)
+        table = predictions_csv(samples.ids, model.class_names, model.predict_proba(samples.inputs))
     if out_file is None:
         if sys.stdout.isatty():
             table = "\n".join(map(visible, table.decode(errors="surrogateescape").split("\n"))).encode()
         sys.stdout.buffer.write(table)
         return
     write_atomic(out_file, table)
-    out.print(f"{len(ids):,} predictions in {out_file}", highlight=False, markup=False)
+    out.print(f"{len(samples):,} predictions in {out_file}", highlight=False, markup=False)
 
 
 @app.command()

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -15,9 +16,13 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from ..data.preflight import PreflightError
+from ..data.samples import Samples
+from ..errors import InputError
 from ..methods import Entry
 from ..report.build import build_report
 from ..run.directory import RunDirectory
+from ..run.files import to_json, write_atomic
 from ..training.config import TrainConfig
 from ..training.prepare import Prepared, prepare
 from ..training.session import train
@@ -76,20 +81,45 @@ def progress_bar(console: Console) -> Progress:
     )
 
 
-def run_with_progress(config: TrainConfig, console: Console, *, signals: Signals, quiet: bool = False) -> RunDirectory:
-    """Prepare and train with a progress bar; says what was chosen and why.
+def run_with_progress(
+    config: TrainConfig,
+    console: Console,
+    *,
+    data: Samples | None = None,
+    signals: Signals | None = None,
+    quiet: bool = False,
+    report: bool = True,
+) -> RunDirectory:
+    """Prepare and train, showing what was chosen and why, and then the progress.
 
-    Of several processes that train together, the first one speaks.
+    `data` are samples of Python objects, in place of the configuration's source. Of several processes that train
+    together, only the first prints.
     """
     console = console if os.environ.get("RANK", "0") == "0" else Console(quiet=True)
     with console.status("preparing") as status:
-        prepared = prepare(config, advance=_counter(status))
+        prepared = _prepared(config, data, advance=_counter(status))
     if not quiet:
         show_choices(prepared, console)
     with progress_bar(console) as progress:
         observer = ProgressObserver(progress, config.method, prepared.choices.epochs)
-        run, _ = train(prepared, observer=observer, signals=signals, afterwards=build_report)
+        run, _ = train(
+            prepared, observer=observer, signals=signals, afterwards=build_report if report else lambda run: None
+        )
     return run
+
+
+def _prepared(config: TrainConfig, data: Samples | None, advance: Callable[[int], None]) -> Prepared:
+    """A checked run; unusable samples are listed in a file beside the run directory that was not made."""
+    try:
+        return prepare(config, data=data, advance=advance)
+    except PreflightError as error:
+        listed = Path(f"{config.out}.preflight.json")
+        try:
+            listed.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(listed, to_json(error.preflight.to_dict()))
+        except OSError as lost:
+            raise InputError(f"{error}\n  they cannot be listed in {listed}: {lost.strerror or lost}") from None
+        raise InputError(f"{error}\n  all of them are listed in {listed}") from None
 
 
 def _counter(status: Status) -> Callable[[int], None]:
