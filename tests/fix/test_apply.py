@@ -16,7 +16,7 @@ from PIL import Image
 
 from labelmend.data.readers.named.digits import digits
 from labelmend.data.readers.table import Columns
-from labelmend.data.sources import SourceOptions, label_names, list_source, open_source
+from labelmend.data.sources import SourceOptions, open_source, read_source
 from labelmend.errors import InputError
 from labelmend.fix.plan import plan
 from labelmend.fix.undo import undo
@@ -361,8 +361,8 @@ def test_the_label_column_of_the_run_is_the_one_that_changes(tmp_path):
     labels = {str(i): "ab"[i % 2] for i in range(6)}
     made_run(tmp_path / "run", tmp_path / "rows.csv", labels, relabel={"0": "b"}, label_column="mine")
     plan(tmp_path / "run").write(tmp_path / "out.csv")
-    opened = list_source(str(tmp_path / "out.csv"), SourceOptions(columns=columns))
-    assert label_names(opened)[0] == ["b", *"babab"]
+    opened = read_source(str(tmp_path / "out.csv"), SourceOptions(columns=columns))
+    assert opened.label_names == ["b", *"babab"]
 
 
 def test_a_named_set_becomes_an_archive(tmp_path):
