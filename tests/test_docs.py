@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from labelmend.reproduce.catalogue import TABLES, Asked
+from labelmend.reproduce.claims import judge_claims, tally, verdict_lines
 from labelmend.reproduce.protocol import SMALL
 from labelmend.reproduce.reproduce import EXPERIMENTS
 from labelmend.reproduce.runs import Result
-from labelmend.reproduce.tables import grids, markdown
-from labelmend.reproduce.text import markdown_table
-from labelmend.reproduce.verdicts import judge_claims, lines, tally
+from labelmend.reproduce.tables import grids, markdown, markdown_table
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/reproduction.md"
@@ -59,7 +58,7 @@ def test_verdicts_follow_from_the_runs_beside_them():
     results, seeds = committed("claims-runs")
     found = judge_claims(SMALL, Asked(seeds), results)
     text = (RESULTS / "claims.md").read_text()
-    assert markdown_table(lines(found), right_from=3) in text
+    assert markdown_table(verdict_lines(found), right_from=3) in text
     assert tally(found) in text
 
 

@@ -1,8 +1,7 @@
-"""The vocabulary that every other module speaks. Imports nothing of ours."""
+"""The vocabulary of training that every other module speaks; `Learner` has a file of its own."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -10,6 +9,10 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
+
+from .learner import Learner as Learner
+from .learner import head_of as head_of
+from .learner import inputs_of as inputs_of
 
 if TYPE_CHECKING:
     from .detect.ledger import Ledger
@@ -117,104 +120,6 @@ class Feed(Protocol):
         """Every sample once, in order; augmented if a generator is given."""
 
 
-def head_of(network: nn.Module) -> nn.Linear:
-    """A network's last linear layer."""
-    return [module for module in network.modules() if isinstance(module, nn.Linear)][-1]
-
-
-@contextmanager
-def inputs_of(layer: nn.Module) -> Iterator[list[Tensor]]:
-    """What goes into a layer, for every pass that is made inside."""
-    seen: list[Tensor] = []
-    hook = layer.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
-    try:
-        yield seen
-    finally:
-        hook.remove()
-
-
-class Learner:
-    """A network with its optimiser: predicts when called, and learns by `descend`.
-
-    `trained` is the network as it is called in training where that is another object, such as one that shares its
-    gradients with other processes. `fresh` builds the network anew as it was before its first step.
-    """
-
-    def __init__(
-        self,
-        network: nn.Module,
-        optimiser: torch.optim.Optimizer,
-        *,
-        backward: Callable[[Tensor], None] = torch.Tensor.backward,
-        trained: nn.Module | None = None,
-        fresh: Callable[[], nn.Module] | None = None,
-    ) -> None:
-        self.network = network
-        self.fresh = fresh
-        self.optimiser = optimiser
-        self.backward = backward
-        self.trained = network if trained is None else trained
-        self.base_rate = float(optimiser.param_groups[0]["lr"])
-        self.compiled: Callable[[Tensor], Tensor] | None = None
-        self.compiled_size = 0
-        self.watched = False
-
-    def __call__(self, inputs: Tensor) -> Tensor:
-        forward: Callable[[Tensor], Tensor] = self.trained if self.network.training else self.network
-        fits = self.network.training and not self.watched and len(inputs) == self.compiled_size
-        if self.compiled is not None and fits:
-            forward = self.compiled
-        return forward(inputs)
-
-    def compile_for(self, size: int, forward: Callable[[Tensor], Tensor]) -> None:
-        """Train on batches of this size by a compiled pass; each other shape or mode would be compiled by itself."""
-        self.compiled, self.compiled_size = forward, size
-
-    def descend(self, loss: Tensor) -> None:
-        """One optimisation step down the gradient of the loss."""
-        self.optimiser.zero_grad(set_to_none=True)
-        self.backward(loss)
-        self.optimiser.step()
-
-    def reset(self) -> None:
-        """Forget everything learned: the weights from before the first step, and no momentum."""
-        if self.fresh is None:
-            raise TypeError("this learner was not told how to build its network anew")
-        self.network.load_state_dict(self.fresh().state_dict())
-        self.optimiser.state.clear()
-
-    @property
-    def head(self) -> nn.Linear:
-        """The network's last linear layer."""
-        return head_of(self.network)
-
-    @contextmanager
-    def features(self) -> Iterator[list[Tensor]]:
-        """What goes into the last layer, [n, features] with its gradients, for every pass that is made inside."""
-        was_watched, self.watched = self.watched, True
-        try:
-            with inputs_of(self.head) as seen:
-                yield seen
-        finally:
-            self.watched = was_watched
-
-    def set_rate(self, factor: float) -> None:
-        """Set the learning rate to this multiple of the one the run started with."""
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.base_rate * factor
-
-    @contextmanager
-    def evaluating(self) -> Iterator[None]:
-        """The network in evaluation mode and without gradients, put back as it was afterwards."""
-        was_training = self.network.training
-        self.network.eval()
-        try:
-            with torch.no_grad():
-                yield
-        finally:
-            self.network.train(was_training)
-
-
 @dataclass(frozen=True)
 class Mix:
     """How a batch is mixed with a permutation of itself; inputs and targets may have different shares."""
@@ -240,7 +145,7 @@ class Mix:
 class Step:
     """One optimisation step, and the forward passes that parts share in it.
 
-    A pass is run only if somebody asks for its result, and once: the clean one without gradients, in evaluation
+    A pass is run only when its result is needed, and only once: the clean one without gradients, in evaluation
     mode or in training mode.
     """
 
@@ -268,19 +173,13 @@ class Step:
         if training and self.mix is None:
             return self.logits.detach()
         if training not in self.passes:
-            self.passes[training] = self._clean_pass(training)
+            with torch.no_grad() if training else self.learner.evaluating():
+                self.passes[training] = self.learner(self.batch.inputs).float()
         return self.passes[training]
 
     def clean_losses(self) -> Tensor:
         """Cross-entropy of the unmixed inputs against the observed labels, in evaluation mode (Eq. 1)."""
         return F.cross_entropy(self.clean_logits(), self.batch.labels, reduction="none")
-
-    def _clean_pass(self, training: bool) -> Tensor:
-        if training:
-            with torch.no_grad():
-                return self.learner(self.batch.inputs).float()
-        with self.learner.evaluating():
-            return self.learner(self.batch.inputs).float()
 
 
 @dataclass(frozen=True)
@@ -327,7 +226,7 @@ class Method(nn.Module):
 
     def step(self, learners: Sequence[Learner], batch: Batch, epoch: int, rng: torch.Generator) -> Tensor:
         """Learn from one batch; gives the training loss, detached."""
-        raise TypeError(f"{type(self).__name__} has no step: a method must say how it learns from a batch")
+        raise TypeError(f"{type(self).__name__} must implement step")
 
     def tracks(self, epoch: int) -> bool:
         """Whether a tracking pass follows this epoch; the last epoch always has one."""

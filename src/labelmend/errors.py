@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import TypeVar
 
-Entry = TypeVar("Entry")
+Known = TypeVar("Known")
 MOST_NAMED = 40
 STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -42,7 +42,7 @@ def listed(names: Iterable[str]) -> str:
     return visible(", ".join(every[:MOST_NAMED])) + more
 
 
-def lookup(kind: str, name: str, known: Mapping[str, Entry]) -> Entry:
+def lookup(kind: str, name: str, known: Mapping[str, Known]) -> Known:
     """The entry called `name`, or an error that names the nearest valid one."""
     if name in known:
         return known[name]

@@ -58,7 +58,7 @@ def test_one_unlucky_epoch_does_not_decide():
 def test_one_group_of_margins_is_no_evidence_and_nothing_is_flagged():
     logits, labels, _, _ = two_groups(np.random.default_rng(2), rate=0)
     found = judge([ledger(logits, labels)], labels)
-    assert "single hump" in found.reason
+    assert "single group" in found.reason
     assert found.mixture is None
     assert (found.probability == 0).all()
     assert found.interval[0] == 0
@@ -113,7 +113,7 @@ def test_in_a_large_set_cells_of_class_and_bin_give_the_mixture_of_all_samples()
 
 @pytest.mark.parametrize(
     ("margins", "reason"),
-    [([-3.0] * 5, "too few"), ([float("nan")] * 20, "not finite"), ([-3.0] * 20, "believed every label")],
+    [([-3.0] * 5, "too few"), ([float("nan")] * 20, "non-finite margins"), ([-3.0] * 20, "believed every label")],
 )
 def test_margins_that_allow_no_mixture_say_why(margins, reason):
     kept = Ledger(len(margins))

@@ -5,13 +5,13 @@ from torch.nn import functional as F  # noqa: N812
 
 from labelmend.core import Batch, Learner, Task
 from labelmend.detect.ledger import Ledger
-from labelmend.methods.co_teaching import CoTeaching, agreed, co_teaching
+from labelmend.methods.co_teaching import CoTeaching, agreed
 from labelmend.methods.timeline import Timeline
 from labelmend.methods.tracked import TrackedOptions
 
 
 def make_method(*, epochs=200, noise=0.0, samples=8):
-    method = co_teaching(TrackedOptions(), epochs)
+    method = CoTeaching(TrackedOptions(), epochs)
     method.begin(Task(torch.arange(samples) % 2, classes=2, epochs=epochs))
     method.noise = noise
     return method

@@ -6,8 +6,7 @@ import torch
 from torch import nn
 
 from labelmend.core import Batch, Learner, Task, generator
-from labelmend.methods.d2l import D2LOptions, DimensionalityDriven, trust, turning_point
-from labelmend.parts.dimensionality import local_dimension
+from labelmend.methods.d2l import D2LOptions, DimensionalityDriven, local_dimension, trust, turning_point
 
 FALLING = [9.0, 7.0, 6.1, 6.0, 5.9, 6.0, 5.9, 5.8]
 

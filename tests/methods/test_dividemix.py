@@ -7,7 +7,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from labelmend.core import Batch, Learner, Task
 from labelmend.detect.ledger import Ledger
-from labelmend.methods.dividemix import DivideMixOptions, dividemix, sharpened, weight_at
+from labelmend.methods.dividemix import DivideMix, DivideMixOptions, sharpened, weight_at
 
 PREDICTIONS = torch.tensor([[[0.6, 0.3, 0.1], [0.2, 0.5, 0.3]], [[0.2, 0.7, 0.1], [0.4, 0.1, 0.5]]])
 LABELS = torch.tensor([0, 2])
@@ -22,7 +22,7 @@ class Trusted:
 
 
 def make_method(*, epochs=300, samples=2, classes=3, trusted=None, **options):
-    method = dividemix(DivideMixOptions(**options), epochs)
+    method = DivideMix(DivideMixOptions(**options), epochs)
     method.begin(Task(torch.arange(samples) % classes, classes, epochs, trusted))
     return method
 
@@ -120,7 +120,7 @@ def constructed_loss(method, labelled):
     squares = [sum((p - t) ** 2 for p, t in zip(ps, ts, strict=True)) / 3 for ps, ts in pairs]
     means = [sum(column) / 3 for column in zip(*probabilities, strict=True)]
     prior = sum(math.log(1 / 3 / m) for m in means) / 3
-    loss = method.objective(logits, targets, torch.tensor(labelled), 300).item()
+    loss = method.divided(logits, targets, torch.tensor(labelled), 300).item()
     return loss, entropies, squares, prior
 
 

@@ -5,11 +5,10 @@ from torch.nn import functional as F  # noqa: N812
 
 from labelmend.core import Batch, Learner, Task
 from labelmend.methods.elr import EarlyLearning, ElrOptions, disagreement
-from labelmend.methods.timeline import Timeline
 
 
 def make_method(classes=3, samples=6, **options):
-    made = EarlyLearning(ElrOptions(**options), Timeline(120, (40, 80), 12))
+    made = EarlyLearning(ElrOptions(**options), 12)
     made.begin(Task(torch.arange(samples) % classes, classes=classes, epochs=12))
     return made
 

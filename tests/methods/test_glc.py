@@ -7,7 +7,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from labelmend.core import Batch, Learner, Task
 from labelmend.detect.ledger import Ledger
-from labelmend.methods.glc import glc, mean_predictions
+from labelmend.methods.glc import GoldLossCorrection, mean_predictions
 from labelmend.methods.tracked import TrackedOptions
 
 INPUTS = torch.tensor([[1.0, 2.0], [0.5, -1.0], [2.0, 0.0], [-1.0, 1.0], [0.0, 3.0]])
@@ -36,7 +36,7 @@ def make_trusted(size=2):
 
 
 def begun(epochs=150):
-    correction, ledger = glc(TrackedOptions(), epochs), Ledger(len(LABELS))
+    correction, ledger = GoldLossCorrection(TrackedOptions(), epochs), Ledger(len(LABELS))
     correction.begin(Task(LABELS, classes=3, epochs=epochs, trusted=make_trusted()), [ledger])
     return correction, ledger
 
@@ -121,7 +121,7 @@ def test_the_pass_before_the_second_network_is_tracked():
 
 def test_a_task_without_trusted_samples_is_refused():
     with pytest.raises(ValueError, match="needs trusted samples"):
-        glc(TrackedOptions(), 2).begin(Task(LABELS, classes=3, epochs=2), [])
+        GoldLossCorrection(TrackedOptions(), 2).begin(Task(LABELS, classes=3, epochs=2), [])
 
 
 def test_the_matrix_survives_the_state_dict():

@@ -133,7 +133,7 @@ def test_outliers_once_found_stay_so_when_the_network_has_memorised_their_labels
     memorised.losses = torch.linspace(0, 0.1, SAMPLES)
     method.after_tracking([filled_ledger()], 5)
     memorised.features[:] = (
-        torch.eye(4)[method.labels].half() + 0.1 * torch.rand(SAMPLES, 4, generator=generator(1)).half()
+        torch.eye(4)[method.task.labels].half() + 0.1 * torch.rand(SAMPLES, 4, generator=generator(1)).half()
     )
     method.after_tracking([memorised], 15)
     assert torch.equal(method.noisy, WRONG)

@@ -6,13 +6,12 @@ from torch import nn
 
 from labelmend.core import Batch, Learner, Task
 from labelmend.methods.joint import JointOptimisation, JointOptions
-from labelmend.methods.timeline import Timeline
 
 LABELS = torch.tensor([0, 1, 2, 0])
 
 
 def make_method(epochs=32, **options):
-    made = JointOptimisation(JointOptions(**options), Timeline(320, (240, 280), epochs))
+    made = JointOptimisation(JointOptions(**options), epochs)
     made.begin(Task(LABELS, classes=3, epochs=epochs))
     return made
 

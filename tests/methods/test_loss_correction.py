@@ -5,7 +5,12 @@ from torch.nn import functional as F  # noqa: N812
 
 from labelmend.core import Batch, Learner, Task
 from labelmend.detect.ledger import Ledger
-from labelmend.methods.loss_correction import BackwardOptions, LossCorrectionOptions, backward, forward
+from labelmend.methods.loss_correction import (
+    BackwardCorrection,
+    BackwardOptions,
+    ForwardCorrection,
+    LossCorrectionOptions,
+)
 
 NOISE = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.05, 0.15, 0.8]])
 SAMPLES = 1500
@@ -31,7 +36,7 @@ def exact_problem():
     return posteriors, labels
 
 
-def begun(build=forward, options=None, epochs=300):
+def begun(build=ForwardCorrection, options=None, epochs=300):
     posteriors, labels = exact_problem()
     ledger = Ledger(SAMPLES)
     ledger.keep_mean_log_probs(3)
@@ -58,7 +63,7 @@ def test_the_matrix_is_that_of_the_pass_with_the_lowest_held_out_loss():
     believe(correction, ledger, torch.full_like(posteriors, 1 / 3), 1)
     torch.testing.assert_close(correction.matrix, torch.full((3, 3), 1 / 3), atol=1e-3, rtol=0)
     believe(correction, ledger, posteriors, 2)
-    memorised = F.one_hot(correction.labels.roll(1), 3) * 0.98 + 0.006
+    memorised = F.one_hot(correction.task.labels.roll(1), 3) * 0.98 + 0.006
     believe(correction, ledger, memorised, 3)
     torch.testing.assert_close(correction.matrix, NOISE, atol=2e-3, rtol=0)
 
@@ -66,7 +71,7 @@ def test_the_matrix_is_that_of_the_pass_with_the_lowest_held_out_loss():
 def test_samples_that_the_first_network_has_learned_do_not_say_which_pass_is_best():
     correction, ledger, posteriors = begun()
     believe(correction, ledger, posteriors, 1)
-    memorised = F.one_hot(correction.labels, 3) * 0.98 + 0.006
+    memorised = F.one_hot(correction.task.labels, 3) * 0.98 + 0.006
     memorised[correction.held_out] = 1 / 3
     believe(correction, ledger, memorised, 2)
     torch.testing.assert_close(correction.matrix, NOISE, atol=2e-3, rtol=0)
@@ -87,13 +92,13 @@ def test_the_second_network_does_not_change_the_matrix():
 
 
 def test_backward_keeps_the_inverse():
-    correction, ledger, posteriors = begun(backward, BackwardOptions(held_out=0.5))
+    correction, ledger, posteriors = begun(BackwardCorrection, BackwardOptions(held_out=0.5))
     believe(correction, ledger, posteriors, 3)
     torch.testing.assert_close(correction.matrix @ NOISE, torch.eye(3), atol=1e-2, rtol=0)
 
 
 def test_backward_keeps_weights_below_their_limit():
-    correction, ledger, posteriors = begun(backward, BackwardOptions(held_out=0.5, largest=1.5))
+    correction, ledger, posteriors = begun(BackwardCorrection, BackwardOptions(held_out=0.5, largest=1.5))
     believe(correction, ledger, posteriors, 3)
     assert 1.4 < correction.matrix.abs().sum(dim=1).max() <= 1.5
 
@@ -109,7 +114,7 @@ def test_the_first_network_learns_only_what_is_not_held_out():
     learner, inputs = make_learner(), torch.tensor([[1.0, 2.0], [0.5, -1.0], [2.0, 0.0], [-1.0, 1.0]])
     held_out, others = (correction.held_out == state for state in (True, False))
     index = torch.cat([held_out.nonzero()[:2, 0], others.nonzero()[:2, 0]])
-    batch = Batch(inputs, correction.labels[index], index)
+    batch = Batch(inputs, correction.task.labels[index], index)
     expected = F.cross_entropy(learner(inputs)[2:], batch.labels[2:]).item()
     assert correction.step([learner], batch, 75, torch.Generator()).item() == pytest.approx(expected)
     before = learner.network.weight.clone()
@@ -118,15 +123,15 @@ def test_the_first_network_learns_only_what_is_not_held_out():
     assert torch.equal(learner.network.weight, before)
 
 
-@pytest.mark.parametrize("build", [forward, backward])
+@pytest.mark.parametrize("build", [ForwardCorrection, BackwardCorrection])
 def test_the_second_network_learns_all_labels_by_the_corrected_loss(build):
-    options = BackwardOptions(held_out=0.5) if build is backward else None
+    options = BackwardOptions(held_out=0.5) if build is BackwardCorrection else None
     correction, _, _ = begun(build, options)
-    correction.matrix = NOISE if build is forward else torch.linalg.inv(NOISE)
+    correction.matrix = NOISE if build is ForwardCorrection else torch.linalg.inv(NOISE)
     learner, inputs = make_learner(), torch.tensor([[1.0, 2.0], [0.5, -1.0], [2.0, 0.0]])
     labels = torch.tensor([0, 2, 1])
     probabilities = learner(inputs).softmax(dim=1).detach()
-    if build is forward:
+    if build is ForwardCorrection:
         expected = -(probabilities @ NOISE)[torch.arange(3), labels].log().mean()
     else:
         expected = -(torch.linalg.inv(NOISE)[labels] * (probabilities + 1e-4).log()).sum(dim=1).mean()

@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -12,7 +14,7 @@ from labelmend.mixture import BetaMixture, NoiseModel
 from labelmend.parts.losses import soft_cross_entropy
 
 
-def make_phases(**changes):
+def make_phases(drops=(), **changes):
     """Three recipes that learn the same thing with losses of 1, 2 and 3 times the size."""
 
     def times(factor):
@@ -20,7 +22,7 @@ def make_phases(**changes):
 
     recipes = {1: Recipe("one", loss=times(1)), 4: Recipe("two", loss=times(2)), 6: Recipe("three", loss=times(3))}
     noise_tracker = NoiseTracker(NoiseModel(BetaMixture()))
-    return Phases(recipes, noise_tracker, **({"rate": lambda epoch: 1.0} | changes))
+    return Phases(recipes, noise_tracker, Timeline(9, drops, 9), **changes)
 
 
 def make_task(samples=100):
@@ -85,7 +87,7 @@ def test_each_recipe_is_in_force_from_its_epoch_to_the_next():
 
 def test_the_order_in_which_recipes_are_given_does_not_matter():
     first, second = Recipe("first"), Recipe("second")
-    phases = Phases({5: second, 1: first}, NoiseTracker(NoiseModel(BetaMixture())), rate=lambda epoch: 1.0)
+    phases = Phases({5: second, 1: first}, NoiseTracker(NoiseModel(BetaMixture())), Timeline(9, (), 9))
     assert [phases.phase(epoch) for epoch in (4, 5)] == ["first", "second"]
 
 
@@ -104,7 +106,7 @@ def test_a_step_learns_by_the_recipe_in_force():
 
 
 def test_the_rate_is_the_one_given():
-    assert make_phases(rate=lambda epoch: 1 / epoch).rate(4) == 0.25
+    assert make_phases(drops=(3,)).rate(4) == 0.1
 
 
 def test_everybody_is_clean_before_the_first_fit():
@@ -142,7 +144,7 @@ def test_hopeless_losses_leave_everybody_clean_and_say_why():
     phases.after_tracking([filled_ledger(two_humps())], 1)
     phases.after_tracking([filled_ledger(torch.ones(100))], 2)
     estimate = phases.estimate()
-    assert estimate.verdict == "all losses equal 1"
+    assert estimate.verdict == "the losses between the bounds are all equal"
     assert estimate.rate == 0
     assert estimate.parameters == {}
 
@@ -156,3 +158,17 @@ def test_what_is_believed_survives_the_state_dict():
     assert torch.equal(other.estimate().probability, phases.estimate().probability)
     assert other.estimate().parameters == phases.estimate().parameters
     assert other.estimate().verdict is None
+
+
+def test_a_step_goes_down_the_gradient_of_the_objective():
+    network, task = nn.Linear(3, 2), make_task()
+    twin = copy.deepcopy(network)
+    batch = Batch(torch.eye(3), task.labels[:3], torch.arange(3))
+    expected = nn.functional.cross_entropy(twin(batch.inputs), batch.labels)
+    expected.backward()
+    phases, learner = make_phases(), Learner(network, torch.optim.SGD(network.parameters(), lr=0.1))
+    phases.begin(task)
+    loss = phases.step([learner], batch, 1, torch.Generator())
+    assert not loss.requires_grad
+    torch.testing.assert_close(loss, expected.detach())
+    torch.testing.assert_close(network.weight, twin.weight - 0.1 * twin.weight.grad)

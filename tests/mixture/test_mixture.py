@@ -13,15 +13,6 @@ from labelmend.mixture.noise_model import histogram
 GRID = torch.linspace(1e-4, 1 - 1e-4, 2001, dtype=torch.float64)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    # EM is many small tensor operations: on a busy machine a second thread costs far more than it gives.
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def two_humps(samples, *, noisy_share=0.4, clean=(2, 8), noisy=(8, 2), seed=0):
     rng = np.random.default_rng(seed)
     wrong = rng.random(samples) < noisy_share

@@ -8,7 +8,7 @@ import pytest
 
 from labelmend.reproduce.catalogue import TABLES, Asked
 from labelmend.reproduce.protocol import PAPER
-from labelmend.reproduce.published import published
+from labelmend.reproduce.tables import published
 
 PAPER_TEXT = Path(__file__).parents[3] / "shared/paper/arazo2019.tex"
 LABELS = {

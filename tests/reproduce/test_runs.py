@@ -8,7 +8,7 @@ import pytest
 
 from labelmend.errors import InputError, InterruptedRunError
 from labelmend.reproduce import runs
-from labelmend.reproduce.catalogue import CE, M_DYR_H, key
+from labelmend.reproduce.catalogue import ROWS, key
 from labelmend.reproduce.runs import InUseError, RunStore, commit
 from labelmend.run.lock import owned
 from labelmend.training.finite import NotFiniteError
@@ -21,7 +21,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def config(tiny):
-    return dataclasses.replace(tiny.config("cifar10", M_DYR_H, 50, 0), threads=1)
+    return dataclasses.replace(tiny.config("cifar10", ROWS["M-DYR-H"], 50, 0), threads=1)
 
 
 def test_a_run_is_made_once_and_remembered(store, config, monkeypatch):
@@ -71,7 +71,7 @@ def test_a_run_that_diverges_is_kept_as_such(store, config, monkeypatch):
 
 
 def test_other_configurations_have_other_folders(store, tiny):
-    configs = [tiny.config("cifar10", row, 50, seed) for row in (CE, M_DYR_H) for seed in (0, 1)]
+    configs = [tiny.config("cifar10", row, 50, seed) for row in (ROWS["CE"], ROWS["M-DYR-H"]) for seed in (0, 1)]
     assert len({store.run(config).path for config in configs}) == 4
 
 

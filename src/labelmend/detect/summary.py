@@ -43,7 +43,7 @@ def transition(table: LabelTable, agreement: NDArray[np.float64]) -> NDArray[np.
     """Estimated P(labelled j | should be i), [C, C].
 
     A sample counts with 1 - P(wrong) for its given class, with P(wrong) times the agreement on its rival for that one,
-    and with the rest for the remaining classes alike. A class that nobody should have keeps its labels.
+    and with the rest for the remaining classes alike. A class to which no sample should belong keeps its labels.
     """
     classes = len(table.class_names)
     wrong = table.noisy_probability
@@ -54,11 +54,8 @@ def transition(table: LabelTable, agreement: NDArray[np.float64]) -> NDArray[np.
     if classes > 2:
         rest = np.bincount(table.given, weights=wrong * (1 - sure), minlength=classes) / (classes - 2)
         counts += rest
-        np.add.at(counts, (table.given, table.given), -_shared(wrong, sure, classes))
-        np.add.at(counts, (table.rival, table.given), -_shared(wrong, sure, classes))
+        spread = wrong * (1 - sure) / (classes - 2)
+        np.add.at(counts, (table.given, table.given), -spread)
+        np.add.at(counts, (table.rival, table.given), -spread)
     total = counts.sum(axis=1, keepdims=True)
     return np.where(total > 0, counts / np.where(total > 0, total, 1), np.eye(classes))
-
-
-def _shared(wrong: NDArray[np.float64], sure: NDArray[np.float64], classes: int) -> NDArray[np.float64]:
-    return wrong * (1 - sure) / (classes - 2)

@@ -19,7 +19,7 @@ from rich.text import Text
 from ..data.preflight import PreflightError
 from ..data.samples import Samples
 from ..errors import InputError
-from ..methods import Entry
+from ..methods import RegisteredMethod
 from ..report.build import build_report
 from ..run.directory import RunDirectory
 from ..run.files import to_json, write_atomic
@@ -211,7 +211,7 @@ def histogram(losses: NDArray[np.float64], suspected: NDArray[np.bool_], *, widt
     return text
 
 
-def show_methods(entries: Mapping[str, Entry], console: Console) -> None:
+def show_methods(entries: Mapping[str, RegisteredMethod], console: Console) -> None:
     """All methods, one line each."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for entry in entries.values():
@@ -219,7 +219,7 @@ def show_methods(entries: Mapping[str, Entry], console: Console) -> None:
     console.print(table, highlight=False)
 
 
-def show_settings(entry: Entry, optimisation: type, console: Console) -> None:
+def show_settings(entry: RegisteredMethod, optimisation: type, console: Console) -> None:
     """What `--set` takes for one method."""
     console.print(f"{entry.id}: {entry.summary}\n", highlight=False, markup=False)
     if entry.needs_trusted:

@@ -1,5 +1,5 @@
 """Ways to train on wrong labels."""
 
-from .registry import Entry, find, method, methods
+from .registry import RegisteredMethod, find, method, methods
 
-__all__ = ["Entry", "find", "method", "methods"]
+__all__ = ["RegisteredMethod", "find", "method", "methods"]

@@ -1,8 +1,8 @@
-"""Dimensionality-driven learning: Ma et al. 2018, "Dimensionality-Driven Learning with Noisy Labels". Needs nothing.
+"""Dimensionality-driven learning: Ma et al. 2018, "Dimensionality-Driven Learning with Noisy Labels".
 
 While a network learns what classes have in common, its features fill fewer and fewer dimensions; when it begins to
 memorise wrong labels, they fill more again. That turning point is looked for, and after it labels give way to the
-network's own predictions, the faster the more the dimensions have grown.
+network's own predictions, the faster the more the dimensions have grown. Needs no trusted samples.
 
 Departures. An epoch's dimensionality is that of its training batches, in place of an extra pass over 1,280 samples. The
 network does not go back to the epoch before the turning point, which would put a second network into every checkpoint.
@@ -11,24 +11,20 @@ of 120 on, not 10, and labels give way 8 times as fast as by i / T. As published
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
 
-from ..core import Batch, Learner, Method, Task
-from ..detect.ledger import Ledger
-from ..parts.dimensionality import local_dimension
+from ..core import Learner, Step, Task
 from ..parts.losses import soft_cross_entropy
 from ..parts.targets import hard
 from .registry import method
-from .timeline import Timeline
-from .tracked import TrackedMethod, TrackedOptions
+from .tracked import PublishedMethod, TrackedOptions, setting
 
-PUBLISHED = (120, (40, 80), 2)
-"""Epochs, learning-rate drops, and the first epochs in which no turning point is looked for; Released: 10."""
+UNSEARCHED = 2
+"""First published epochs in which no turning point is looked for; Released: 10."""
 FEWEST = 8
 """In a batch with fewer samples, neighbours say nothing of dimensions."""
 
@@ -37,13 +33,23 @@ FEWEST = 8
 class D2LOptions(TrackedOptions):
     """What can be changed in dimensionality-driven learning with `--set`."""
 
-    neighbours: int = field(
-        default=20, metadata={"help": "neighbours that measure dimensionality, at most a batch less one", "least": 2}
-    )
-    pace: float = field(
-        default=8.0, metadata={"help": "lambda is this multiple of the share of epochs that is over", "least": 0}
-    )
-    window: int = field(default=5, metadata={"help": "epochs that a turning point is measured against", "least": 2})
+    neighbours: int = setting(20, "neighbours that measure dimensionality, at most a batch less one", least=2)
+    pace: float = setting(8.0, "lambda is this multiple of the share of epochs that is over", least=0)
+    window: int = setting(5, "epochs that a turning point is measured against", least=2)
+
+
+def local_dimension(features: Tensor, neighbours: int = 20) -> Tensor:
+    """Local intrinsic dimensionality of each row among the others, [n] (Ma et al. 2018, Amsaleg et al. 2015).
+
+    The maximum-likelihood estimate -1 / mean(log(r_i / r_k)) from the distances r to the k nearest rows; a batch of n
+    has at most n - 1. Where the distances are all alike they say nothing, and the estimate is 0. It is too high by the
+    factor k / (k - 2) where density is even, and too low where neighbourhoods reach past the edge of the data.
+    """
+    apart = torch.cdist(features.float(), features.float(), compute_mode="donot_use_mm_for_euclid_dist")
+    apart.fill_diagonal_(float("inf"))
+    nearest = apart.topk(min(neighbours, len(features) - 1), largest=False).values.clamp_min(1e-12)
+    spread = (nearest[:, -1:] / nearest).log().mean(dim=1)
+    return torch.where(spread > 1e-6, 1 / spread, 0.0)
 
 
 def turning_point(dimensions: Sequence[float], first: int, window: int) -> int | None:
@@ -63,31 +69,22 @@ def trust(dimensions: Sequence[float], progress: float) -> float:
     return math.exp(-progress * dimensions[-1] / max(min(dimensions[:-1]), 1e-12))
 
 
-class DimensionalityDriven(TrackedMethod):
-    """Plain cross-entropy up to the turning point, labels adapted by the predicted class after it."""
+@method("d2l")
+class DimensionalityDriven(PublishedMethod):
+    """Labels give way to predictions when features begin to fill more dimensions (Ma et al. 2018)."""
 
+    published = (120, (40, 80))
     per_sample = ("local",)
+    options: D2LOptions
     local: Tensor
     dimensions: Tensor
     alpha: Tensor
 
-    def __init__(self, options: D2LOptions, epochs: int) -> None:
-        published, drops, first = PUBLISHED
-        timeline = Timeline(published, drops, epochs)
-        super().__init__(timeline.rate, track_every=options.track_every)
-        self.options = options
-        self.first = timeline.after(first)
-        self.register_buffer("local", torch.zeros(0))
-        self.register_buffer("dimensions", torch.zeros(epochs))
-        self.register_buffer("alpha", torch.ones(()))
-
-    def begin(self, task: Task, ledgers: Sequence[Ledger] = ()) -> None:
-        """Once, before the first epoch."""
-        super().begin(task, ledgers)
-        self.local = torch.zeros(len(task), device=task.labels.device)
+    def initial_state(self, task: Task) -> Mapping[str, Tensor]:
+        epochs = self.timeline.epochs
+        return {"local": torch.zeros(len(task)), "dimensions": torch.zeros(epochs), "alpha": torch.ones(())}
 
     def phase(self, epoch: int) -> str:
-        """Whether the labels are learned as they are given."""
         return "given labels" if float(self.alpha) == 1 else "adapted labels"
 
     def epoch_begin(self, learners: Sequence[Learner], epoch: int) -> None:
@@ -95,24 +92,14 @@ class DimensionalityDriven(TrackedMethod):
         if epoch > 1:
             self.dimensions[epoch - 2] = self.local.mean()
             known = self.dimensions[: epoch - 1].tolist()
-            if turning_point(known, self.first, self.options.window) is not None:
+            if turning_point(known, self.timeline.after(UNSEARCHED), self.options.window) is not None:
                 self.alpha.fill_(trust(known, self.options.pace * len(known) / len(self.dimensions)))
 
-    def step(self, learners: Sequence[Learner], batch: Batch, epoch: int, rng: torch.Generator) -> Tensor:
+    def objective(self, step: Step) -> Tensor:
         """Cross-entropy against y* = alpha y + (1 - alpha) z, z the predicted class, hard as in the released code."""
-        (learner,) = learners
-        with learner.features() as seen:
-            logits = learner(batch.inputs).float()
-        if len(batch) >= FEWEST:
-            self.local[batch.index] = local_dimension(seen[0].detach(), self.options.neighbours)
-        given = F.one_hot(batch.labels, self.classes).to(logits.dtype)
-        targets = torch.lerp(hard(logits.detach(), epoch), given, self.alpha)
-        loss = soft_cross_entropy(logits, targets).mean()
-        learner.descend(loss)
-        return loss.detach()
-
-
-@method("d2l", "labels give way to predictions when features begin to fill more dimensions (Ma et al. 2018)")
-def d2l(options: D2LOptions, epochs: int) -> Method:
-    """Dimensionality-driven learning."""
-    return DimensionalityDriven(options, epochs)
+        with step.learner.features() as seen:
+            logits = step.logits
+        if len(step.batch) >= FEWEST:
+            self.local[step.batch.index] = local_dimension(seen[0].detach(), self.options.neighbours)
+        targets = torch.lerp(hard(logits.detach(), step.epoch), step.labels, self.alpha)
+        return soft_cross_entropy(logits, targets).mean()

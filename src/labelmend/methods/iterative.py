@@ -1,31 +1,29 @@
-"""Iterative detection: Wang et al. 2018, "Iterative Learning with Open-set Noisy Labels". Needs nothing.
+"""Iterative detection: Wang et al. 2018, "Iterative Learning with Open-set Noisy Labels".
 
 A wrong label is an outlier among the samples of its given class, whatever the sample really shows: another class of the
 set or none of them. So outliers are looked for in the network's features, time after time as these get better; between
 times, the network learns to put them away from the clean samples of their class, and learns little from their labels.
+Needs no trusted samples.
 
 Departures. Noisy is what a beta mixture takes for it, in place of half of each class (Released); it is a mixture of the
 cumulative scores, because that of losses loses sight of labels as they are memorised. Pairs are all those of a batch,
 and compare directions as outlier scores do. The rate falls after 40 and 80 epochs, as with the same authors' d2l, where
-the released code has Adam. In classes above 4,096 samples, neighbours are sought among so many drawn at random.
+the released code has Adam. In classes above 4,096 samples, neighbours are sought among 4,096 drawn at random.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from ..core import Batch, Learner, Method, Task, generator
+from ..core import Step, Task, generator
 from ..detect.ledger import Ledger
 from ..mixture import noise_model
 from .registry import method
-from .timeline import Timeline
-from .tracked import TrackedMethod, TrackedOptions
+from .tracked import PublishedMethod, TrackedOptions, setting
 
-PUBLISHED = (95, (40, 80))
-"""Epochs and learning-rate drops."""
 ROUNDS = range(5, 95, 10)
 """Epochs after which outliers are looked for, as in the released code."""
 NEIGHBOURS = 0.4
@@ -38,11 +36,9 @@ AT_ONCE = 1024
 class IterativeOptions(TrackedOptions):
     """What can be changed in iterative detection with `--set`."""
 
-    margin: float = field(default=1.0, metadata={"help": "distance beyond which pairs are left alone", "least": 0})
-    contrast: float = field(default=1.0, metadata={"help": "strength of the contrastive term", "least": 0})
-    noisy_weight: float = field(
-        default=0.1, metadata={"help": "weight of a noisy sample, times its score", "least": 0, "most": 1}
-    )
+    margin: float = setting(1.0, "distance beyond which pairs are left alone", least=0)
+    contrast: float = setting(1.0, "strength of the contrastive term", least=0)
+    noisy_weight: float = setting(0.1, "weight of a noisy sample, times its score", least=0, most=1)
 
 
 def inlier_scores(features: Tensor, among: Tensor, share: float = NEIGHBOURS) -> Tensor:
@@ -86,31 +82,25 @@ def contrastive(features: Tensor, labels: Tensor, noisy: Tensor, margin: float) 
     return torch.stack(means).mean()
 
 
-class IterativeDetection(TrackedMethod):
-    """Rounds of learning by cross-entropy and contrast, each followed by a new look for outliers."""
+@method("iterative")
+class IterativeDetection(PublishedMethod):
+    """Outliers of each class in feature space are put away and weigh little (Wang et al. 2018)."""
 
+    published = (95, (40, 80))
     records = frozenset({"losses", "features"})
+    options: IterativeOptions
     score: Tensor
     noisy: Tensor
 
     def __init__(self, options: IterativeOptions, epochs: int) -> None:
-        timeline = Timeline(*PUBLISHED, epochs)
-        rounds = sorted({timeline.after(epoch) for epoch in ROUNDS})
-        super().__init__(timeline.rate, track_every=options.track_every, needs_fresh=[last + 1 for last in rounds])
-        self.options, self.rounds = options, rounds
-        self.labels = torch.zeros(0)
-        self.register_buffer("score", torch.zeros(0))
-        self.register_buffer("noisy", torch.zeros(0, dtype=torch.bool))
+        super().__init__(options, epochs)
+        self.rounds = sorted({self.timeline.after(epoch) for epoch in ROUNDS})
+        self.needs_fresh = [last + 1 for last in self.rounds]
 
-    def begin(self, task: Task, ledgers: Sequence[Ledger] = ()) -> None:
-        """Once, before the first epoch: nobody is noisy yet."""
-        super().begin(task, ledgers)
-        self.labels = task.labels
-        self.score = torch.zeros(len(task), device=task.labels.device)
-        self.noisy = torch.zeros(len(task), dtype=torch.bool, device=task.labels.device)
+    def initial_state(self, task: Task) -> Mapping[str, Tensor]:
+        return {"score": torch.zeros(len(task)), "noisy": torch.zeros(len(task), dtype=torch.bool)}
 
     def phase(self, epoch: int) -> str:
-        """Which round it is; before the first detection, none."""
         return f"round {sum(epoch > last for last in self.rounds)}"
 
     def after_tracking(self, ledgers: Sequence[Ledger], epoch: int) -> None:
@@ -120,8 +110,8 @@ class IterativeDetection(TrackedMethod):
         if epoch not in self.rounds or features is None:
             return
         known = self.rounds.index(epoch)
-        for label in range(self.classes):
-            members = (self.labels == label).nonzero()[:, 0]
+        for label in range(self.task.classes):
+            members = (self.task.labels == label).nonzero()[:, 0]
             order = torch.randperm(len(members), generator=generator(0, "outliers", epoch, label))
             among = order[:LARGEST].to(members.device)
             scores = inlier_scores(features[members], among)
@@ -131,21 +121,12 @@ class IterativeDetection(TrackedMethod):
         if self.noise_tracker.trusted is not None:
             self.noisy[self.noise_tracker.trusted] = False
 
-    def step(self, learners: Sequence[Learner], batch: Batch, epoch: int, rng: torch.Generator) -> Tensor:
+    def objective(self, step: Step) -> Tensor:
         """Cross-entropy in which noisy samples weigh by their scores, and the contrast of pairs."""
-        (learner,) = learners
-        with learner.features() as seen:
-            logits = learner(batch.inputs).float()
+        batch = step.batch
+        with step.learner.features() as seen:
+            losses = F.cross_entropy(step.logits, batch.labels, reduction="none")
         noisy = self.noisy[batch.index]
         weights = torch.where(noisy, self.options.noisy_weight * self.score[batch.index].clamp(max=1), 1.0)
-        losses = F.cross_entropy(logits, batch.labels, reduction="none")
         contrast = contrastive(seen[0], batch.labels, noisy, self.options.margin)
-        loss = (weights * losses).mean() + self.options.contrast * contrast
-        learner.descend(loss)
-        return loss.detach()
-
-
-@method("iterative", "outliers of each class in feature space are put away and weigh little (Wang et al. 2018)")
-def iterative(options: IterativeOptions, epochs: int) -> Method:
-    """Iterative detection with outlier factors, contrast and reweighting."""
-    return IterativeDetection(options, epochs)
+        return (weights * losses).mean() + self.options.contrast * contrast

@@ -1,64 +1,57 @@
 """Joint optimisation (Tanaka et al. 2018, "Joint Optimization Framework for Learning with Noisy Labels").
 
-Needs nothing. First the network and soft labels are learned by turns, at a high learning rate that does not let the
-network memorise: after a warm-up, a sample's label is the mean of what was predicted for it in the last epochs. Two
-penalties keep all labels from becoming one class, or none. Then a network starts afresh on the final labels.
+First the network and soft labels are learned by turns, at a high learning rate that does not let the network memorise:
+after a warm-up, a sample's label is the mean of what was predicted for it in the last epochs. Two penalties keep all
+labels from becoming one class, or none. Then a network starts afresh on the final labels. Needs no trusted samples.
 Departures: both stages share the run's epochs, 200 and 120 of 320; the class prior is uniform, as in the authors'
 experiments.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
 
-from ..core import Batch, Learner, Method, Step, Task
-from ..detect.ledger import Ledger
+from ..core import Learner, Step, Task
 from ..parts.losses import soft_cross_entropy
 from ..parts.penalties import UniformPrior
 from .registry import method
-from .timeline import Timeline
-from .tracked import TrackedMethod, TrackedOptions
+from .tracked import PublishedMethod, TrackedOptions, setting
 
-EPOCHS, AFRESH_FROM, DROPS = 320, 201, (240, 280)
-RELABELLED_FROM = 71
+RELABELLED_FROM, AFRESH_FROM = 71, 201
 
 
 @dataclass(frozen=True)
 class JointOptions(TrackedOptions):
     """What can be changed with `--set`."""
 
-    window: int = field(default=10, metadata={"help": "epochs whose predictions make a label", "least": 1})
-    prior: float = field(default=1.2, metadata={"help": "weight of the class-balance penalty, alpha", "least": 0})
-    entropy: float = field(default=0.8, metadata={"help": "weight of the entropy penalty, beta", "least": 0})
+    window: int = setting(10, "epochs whose predictions make a label", least=1)
+    prior: float = setting(1.2, "weight of the class-balance penalty, alpha", least=0)
+    entropy: float = setting(0.8, "weight of the entropy penalty, beta", least=0)
 
 
-class JointOptimisation(TrackedMethod):
-    """Network and labels by turns, then a fresh network on the labels."""
+@method("joint")
+class JointOptimisation(PublishedMethod):
+    """Network and soft labels learned by turns, then afresh on the labels found (Tanaka et al. 2018)."""
 
+    published = (320, (240, 280))
+    per_sample = ("history",)
+    options: JointOptions
     history: Tensor
     targets: Tensor
-    per_sample = ("history",)
 
-    def __init__(self, options: JointOptions, timeline: Timeline) -> None:
-        super().__init__(timeline.rate, track_every=options.track_every)
-        self.options = options
-        self.relabels_from = timeline.start(RELABELLED_FROM)
-        self.afresh_from = timeline.start(AFRESH_FROM)
-        self.balance = UniformPrior(options.prior)
-        self.register_buffer("history", torch.zeros(0))
-        self.register_buffer("targets", torch.zeros(0))
+    def __init__(self, options: JointOptions, epochs: int) -> None:
+        super().__init__(options, epochs)
+        self.relabels_from = self.timeline.start(RELABELLED_FROM)
+        self.afresh_from = self.timeline.start(AFRESH_FROM)
 
-    def begin(self, task: Task, ledgers: Sequence[Ledger] = ()) -> None:
-        """The labels start as they were given."""
-        super().begin(task, ledgers)
-        shape, device = (len(task), self.options.window, task.classes), task.labels.device
-        self.history = torch.zeros(shape, dtype=torch.float16, device=device)
-        self.targets = torch.nn.functional.one_hot(task.labels, task.classes).float()
+    def initial_state(self, task: Task) -> Mapping[str, Tensor]:
+        history = torch.zeros(len(task), self.options.window, task.classes, dtype=torch.float16)
+        return {"history": history, "targets": F.one_hot(task.labels, task.classes).float()}
 
     def phase(self, epoch: int) -> str:
-        """Which of the three it is in."""
         if epoch >= self.afresh_from:
             return "afresh on the final labels"
         return "network and labels by turns" if epoch >= self.relabels_from else "warm-up"
@@ -72,21 +65,12 @@ class JointOptimisation(TrackedMethod):
             for learner in learners:
                 learner.reset()
 
-    def step(self, learners: Sequence[Learner], batch: Batch, epoch: int, rng: torch.Generator) -> Tensor:
-        """Learn the labels of the moment; while they are still being found, note what is predicted (Eqs. 2, 5, 6)."""
-        (learner,) = learners
-        step = Step(learner, batch, epoch, rng, self.classes)
-        loss = soft_cross_entropy(step.logits, self.targets[batch.index]).mean()
-        if epoch < self.afresh_from:
-            probabilities = step.logits.softmax(dim=1)
-            self.history[batch.index, epoch % self.options.window] = probabilities.detach().half()
-            loss = loss + self.balance(step.logits)
-            loss = loss + self.options.entropy * soft_cross_entropy(step.logits, probabilities).mean()
-        learner.descend(loss)
-        return loss.detach()
-
-
-@method("joint", "network and soft labels learned by turns, then afresh on the labels found (Tanaka et al. 2018)")
-def joint(options: JointOptions, epochs: int) -> Method:
-    """Joint optimisation of network and labels."""
-    return JointOptimisation(options, Timeline(EPOCHS, DROPS, epochs))
+    def objective(self, step: Step) -> Tensor:
+        """Cross-entropy against the current labels, with penalties while these are still being found (Eqs. 2, 5, 6)."""
+        loss = soft_cross_entropy(step.logits, self.targets[step.batch.index]).mean()
+        if step.epoch >= self.afresh_from:
+            return loss
+        probabilities = step.logits.softmax(dim=1)
+        self.history[step.batch.index, step.epoch % self.options.window] = probabilities.detach().half()
+        loss = loss + UniformPrior(self.options.prior)(step.logits)
+        return loss + self.options.entropy * soft_cross_entropy(step.logits, probabilities).mean()

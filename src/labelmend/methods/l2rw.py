@@ -1,7 +1,7 @@
 """Learning to reweight (Ren et al. 2018, "Learning to Reweight Examples for Robust Deep Learning").
 
-Each batch is weighted anew: a sample counts as much as a step on it would lower the loss on trusted samples. Needs
-them, and about four times the time of plain training. Nothing is remembered between steps.
+Every step weights its batch: a sample counts as much as a step on it would lower the loss on trusted samples. Needs
+these, and about four times the time of plain training. Nothing is remembered between steps.
 
 Departures. The trusted samples are in the training set too and weighted like all others; in the paper they are apart.
 Passes for the weights take BatchNorm's statistics from their batch, as the paper's do, and leave the running ones to
@@ -9,32 +9,25 @@ the pass that learns. Processes that train together weight their shares of a bat
 run's own and is not weighted.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F  # noqa: N812
 
-from ..core import Batch, Learner, Method, Task, Trusted
+from ..core import Batch, Step, Task
 from ..detect.ledger import Ledger
-from ..errors import InputError
 from .registry import method
-from .timeline import Timeline
-from .tracked import TrackedMethod, TrackedOptions
-
-PUBLISHED, DROPS = 160, (80, 120)
-"""ResNet-32 on CIFAR: 80,000 steps on 100 samples, and a tenth of the rate after 40,000 and 60,000 of them."""
+from .tracked import PublishedMethod, TrackedOptions, require_trusted, setting
 
 
 @dataclass(frozen=True)
 class ReweightOptions(TrackedOptions):
     """What can be changed with `--set`."""
 
-    trusted_batch: int = field(
-        default=100, metadata={"help": "trusted samples that the weights of one batch are judged by", "least": 2}
-    )
+    trusted_batch: int = setting(100, "trusted samples that the weights of one batch are judged by", least=2)
 
 
 def losses_aside(network: nn.Module, batch: Batch) -> Tensor:
@@ -66,44 +59,25 @@ def shares(helpfulness: Tensor) -> Tensor:
     return helpful / torch.where(total > 0, total, 1.0)
 
 
-class Reweight(TrackedMethod):
-    """Weighted cross-entropy, with weights from the gradient on a trusted batch (Algorithm 1)."""
+@method("l2rw", needs_trusted=True)
+class Reweight(PublishedMethod):
+    """Samples weighted by whether they help on trusted ones, batch by batch (Ren et al. 2018).
 
-    def __init__(self, rate: Callable[[int], float], *, trusted_batch: int, track_every: int) -> None:
-        super().__init__(rate, track_every=track_every)
-        self.trusted_batch = trusted_batch
-        self.trusted: Trusted | None = None
+    The schedule is that of ResNet-32 on CIFAR: 80,000 steps on 100 samples, with drops after 40,000 and 60,000.
+    """
+
+    published = (160, (80, 120))
+    options: ReweightOptions
 
     def begin(self, task: Task, ledgers: Sequence[Ledger] = ()) -> None:
-        """Once, before the first epoch."""
         super().begin(task, ledgers)
-        if task.trusted is None or len(task.trusted) < 2:
-            raise InputError("l2rw takes at least 2 samples whose labels are known to be right: give them by --trusted")
-        self.trusted = task.trusted
+        self.trusted = require_trusted(task, 2)
 
     def phase(self, epoch: int) -> str:
-        """Always the same."""
         return "reweighting"
 
-    def step(self, learners: Sequence[Learner], batch: Batch, epoch: int, rng: torch.Generator) -> Tensor:
-        """Weight the batch by a trusted one, then learn from it."""
-        (learner,) = learners
-        if self.trusted is None:
-            raise TypeError("a step comes after `begin`")
-        trusted = self.trusted.draw(self.trusted_batch, rng)
-        weights = shares(helpfulness(learner.network, batch, trusted))
-        logits = learner(batch.inputs).float()
-        loss = weights.float() @ F.cross_entropy(logits, batch.labels, reduction="none")
-        learner.descend(loss)
-        return loss.detach()
-
-
-@method(
-    "l2rw",
-    "samples weighted by whether they help on trusted ones, batch by batch (Ren et al. 2018)",
-    needs_trusted=True,
-)
-def l2rw(options: ReweightOptions, epochs: int) -> Method:
-    """Learning to reweight examples."""
-    timeline = Timeline(PUBLISHED, DROPS, epochs)
-    return Reweight(timeline.rate, trusted_batch=options.trusted_batch, track_every=options.track_every)
+    def objective(self, step: Step) -> Tensor:
+        """The losses of a batch, weighted by a trusted batch before the pass that learns."""
+        trusted = self.trusted.draw(self.options.trusted_batch, step.rng)
+        weights = shares(helpfulness(step.learner.network, step.batch, trusted))
+        return weights.float() @ F.cross_entropy(step.logits, step.batch.labels, reduction="none")

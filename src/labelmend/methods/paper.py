@@ -1,19 +1,20 @@
 """The ten methods of the paper, each a combination of parts and the epochs at which they switch on."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from ..core import Method, Step
 from ..errors import InputError
-from ..mixture import Iterations, noise_model
+from ..mixture import noise_model
 from ..parts.mixing import DynamicMixup, Mixup
 from ..parts.penalties import UniformPrior
-from ..parts.targets import Corrected, Fixed, Guess, Predictions, Share, Tempered, hard, in_training_mode, soft
+from ..parts.targets import Corrected, Fixed, Guess, GuessShare, Predictions, Tempered, hard, in_training_mode, soft
 from .noise_tracker import NoiseTracker, far_apart
 from .phases import Phases
 from .recipe import Recipe
 from .registry import method
 from .timeline import Timeline, linear
+from .tracked import setting
 from .variants import VARIANTS, PaperVariant
 
 PUBLISHED = {"plain": (120, (30, 80, 110), 30), "mixup": (300, (100, 250), 105)}
@@ -26,31 +27,27 @@ GUIDED_FOR = 5
 class PaperOptions:
     """What can be changed in the paper's methods with `--set`."""
 
-    details: Literal["fast", "paper", "released"] = field(
-        default="fast", metadata={"help": "the paper's text, the authors' code, or the text without its extra passes"}
+    details: Literal["fast", "paper", "released"] = setting(
+        "fast", "the paper's text, the authors' code, or the text without its extra passes"
     )
-    noise_model: Literal["auto", "bmm", "gmm"] = field(
-        default="auto",
-        metadata={"help": "beta or Gaussian mixture of losses; auto: beta until leads of other classes form two humps"},
+    noise_model: Literal["auto", "bmm", "gmm"] = setting(
+        "auto", "beta or Gaussian mixture of losses; auto: beta until the log-odds of other classes form two groups"
     )
-    em_iterations: Iterations = field(default=10, metadata={"help": "EM iterations, or converged", "least": 1})
-    track_every: int | float | None = field(
-        default=None,
-        metadata={"help": "epochs between two tracking passes; 0.5: two each; none takes the preset's", "least": 0.01},
+    em_iterations: int | Literal["converged"] = setting(10, "EM iterations, or converged", least=1)
+    track_every: int | float | None = setting(
+        None, "epochs between two tracking passes; 0.5: two each; none takes the preset's", least=0.01
     )
-    eta: float = field(default=1.0, metadata={"help": "strength of the class-balance penalty R (Eq. 14)", "least": 0})
-    mixup_alpha: float = field(default=32.0, metadata={"help": "mixup draws shares from Beta(a, a)", "least": 1e-3})
-    coldest: float = field(default=0.001, metadata={"help": "last temperature of md-dyr-sh", "least": 1e-6})
-    fixed_share: float | None = field(
-        default=None, metadata={"help": "one share w for all samples in place of the mixture's", "least": 0, "most": 1}
-    )
-    schedule: Literal["auto", "plain", "mixup"] = field(
-        default="auto", metadata={"help": "the paper's 120-epoch (plain) or 300-epoch (mixup) timeline"}
+    eta: float = setting(1.0, "strength of the class-balance penalty R (Eq. 14)", least=0)
+    mixup_alpha: float = setting(32.0, "mixup draws shares from Beta(a, a)", least=1e-3)
+    coldest: float = setting(0.001, "last temperature of md-dyr-sh", least=1e-6)
+    fixed_share: float | None = setting(None, "one share w for all samples in place of the mixture's", least=0, most=1)
+    schedule: Literal["auto", "plain", "mixup"] = setting(
+        "auto", "the paper's 120-epoch (plain) or 300-epoch (mixup) timeline"
     )
 
 
-class Plan:
-    """What the ten recipes share: options, details, the timeline and the noise model."""
+class PaperParts:
+    """What the ten methods are put together from: options, details, the timeline and the noise model."""
 
     def __init__(self, options: PaperOptions, epochs: int, schedule: str, *, soft_guess: bool = False) -> None:
         if options.track_every is not None and options.track_every > 1 and options.track_every % 1:
@@ -71,20 +68,20 @@ class Plan:
         self.keep_mean_log_probs = soft_guess and self.details.guess_from == "tracking"
 
     @property
-    def noisy(self) -> Share:
+    def noisy(self) -> GuessShare:
         """P(wrong) of the samples of a batch."""
         return self.noise_tracker.current if self.details.share_from_view else self.noise_tracker.stored
 
-    def corrected(self, guess: Guess, share: Share | None = None) -> Corrected:
-        """Labels moved toward the guess, by P(wrong) unless another share is given."""
-        fixed = self.options.fixed_share
-        chosen = share or (self.noisy if fixed is None else Fixed(fixed))
+    def corrected(self, guess: Guess, fixed: float | None = None) -> Corrected:
+        """Labels moved toward the guess, by P(wrong) unless a share is fixed."""
+        fixed = self.options.fixed_share if fixed is None else fixed
+        share = self.noisy if fixed is None else Fixed(fixed)
         predictions: dict[str, Predictions] = {
             "pass": Step.clean_logits,
             "training pass": in_training_mode,
             "tracking": self.noise_tracker.predictions,
         }
-        return Corrected(guess, chosen, predictions[self.details.guess_from])
+        return Corrected(guess, share, predictions[self.details.guess_from])
 
     def dynamic_mixup(self, *, bootstrapping: bool) -> DynamicMixup:
         """Mixing guided by the noise model (Eq. 15)."""
@@ -96,111 +93,101 @@ class Plan:
         return Phases(
             {self.timeline.start(epoch): recipe for epoch, recipe in stages},
             self.noise_tracker,
-            rate=self.timeline.rate,
+            self.timeline,
             track_every=self.options.track_every or self.details.track_every,
             track_augmented=self.details.track_augmented,
             keep_mean_log_probs=self.keep_mean_log_probs,
         )
 
 
-def _static(options: PaperOptions, epochs: int, guess: Guess, share: float) -> Method:
-    plan = Plan(options, epochs, "plain")
-    fixed = Fixed(share if options.fixed_share is None else options.fixed_share)
-    corrected = Recipe("static bootstrapping", targets=plan.corrected(guess, fixed))
-    return plan.phases((1, Recipe("warm-up")), (plan.corrects_from, corrected))
-
-
-def _dynamic(options: PaperOptions, epochs: int, guess: Guess) -> Method:
-    plan = Plan(options, epochs, "plain")
-    corrected = Recipe("dynamic bootstrapping", targets=plan.corrected(guess))
-    return plan.phases((1, Recipe("warm-up")), (plan.corrects_from, corrected))
+def _bootstrapping(options: PaperOptions, epochs: int, guess: Guess, *, share: float | None = None) -> Method:
+    parts = PaperParts(options, epochs, "plain")
+    fixed = share if options.fixed_share is None else options.fixed_share
+    name = "dynamic bootstrapping" if share is None else "static bootstrapping"
+    corrected = Recipe(name, targets=parts.corrected(guess, fixed))
+    return parts.phases((1, Recipe("warm-up")), (parts.corrects_from, corrected))
 
 
 def _mixup_dynamic(options: PaperOptions, epochs: int, guess: Guess) -> Method:
-    plan = Plan(options, epochs, "mixup", soft_guess=guess is soft)
-    warm_up = Recipe("mixup warm-up", mixing=plan.mixup)
-    corrected = Recipe(
-        "mixup + dynamic bootstrapping",
-        targets=plan.corrected(guess),
-        mixing=plan.mixup,
-        penalty=UniformPrior(options.eta),
-    )
-    return plan.phases((1, warm_up), (plan.corrects_from, corrected))
+    parts = PaperParts(options, epochs, "mixup", soft_guess=guess is soft)
+    name, penalty = "mixup + dynamic bootstrapping", UniformPrior(options.eta)
+    corrected = Recipe(name, targets=parts.corrected(guess), mixing=parts.mixup, penalty=penalty)
+    return parts.phases((1, Recipe("mixup warm-up", mixing=parts.mixup)), (parts.corrects_from, corrected))
 
 
-def _dynamic_mixup_dynamic(options: PaperOptions, plan: Plan, guess: Guess) -> Method:
-    warm_up = Recipe("mixup warm-up", mixing=plan.mixup)
-    guided = Recipe("dynamic mixup", mixing=plan.dynamic_mixup(bootstrapping=False))
+def _dynamic_mixup_dynamic(parts: PaperParts, guess: Guess) -> Method:
+    warm_up = Recipe("mixup warm-up", mixing=parts.mixup)
+    guided = Recipe("dynamic mixup", mixing=parts.dynamic_mixup(bootstrapping=False))
     corrected = Recipe(
         "dynamic mixup + dynamic bootstrapping",
-        targets=plan.corrected(guess),
-        mixing=plan.dynamic_mixup(bootstrapping=True),
-        penalty=UniformPrior(options.eta),
+        targets=parts.corrected(guess),
+        mixing=parts.dynamic_mixup(bootstrapping=True),
+        penalty=UniformPrior(parts.options.eta),
     )
-    begin = plan.corrects_from
-    return plan.phases((1, warm_up), (begin, guided), (begin + GUIDED_FOR, corrected))
+    begin = parts.corrects_from
+    return parts.phases((1, warm_up), (begin, guided), (begin + GUIDED_FOR, corrected))
 
 
-@method("ce", "plain cross-entropy, which memorises wrong labels (Eq. 1)")
+@method("ce")
 def ce(options: PaperOptions, epochs: int) -> Method:
-    """Plain cross-entropy, with the noise model only watching."""
-    return Plan(options, epochs, "plain").phases((1, Recipe("cross-entropy")))
+    """Plain cross-entropy, which memorises wrong labels (Eq. 1)."""
+    return PaperParts(options, epochs, "plain").phases((1, Recipe("cross-entropy")))
 
 
-@method("st-s", "static soft bootstrapping, w = 0.05 for every sample (Eq. 10)")
+@method("st-s")
 def st_s(options: PaperOptions, epochs: int) -> Method:
-    """Static soft bootstrapping after the warm-up."""
-    return _static(options, epochs, soft, 0.05)
+    """Static soft bootstrapping, w = 0.05 for every sample (Eq. 10)."""
+    return _bootstrapping(options, epochs, soft, share=0.05)
 
 
-@method("st-h", "static hard bootstrapping, w = 0.2 for every sample (Eq. 10)")
+@method("st-h")
 def st_h(options: PaperOptions, epochs: int) -> Method:
-    """Static hard bootstrapping after the warm-up."""
-    return _static(options, epochs, hard, 0.2)
+    """Static hard bootstrapping, w = 0.2 for every sample (Eq. 10)."""
+    return _bootstrapping(options, epochs, hard, share=0.2)
 
 
-@method("dy-s", "dynamic soft bootstrapping: w from the mixture, guesses as probabilities (Eq. 10)")
+@method("dy-s")
 def dy_s(options: PaperOptions, epochs: int) -> Method:
-    """Dynamic soft bootstrapping after the warm-up."""
-    return _dynamic(options, epochs, soft)
+    """Dynamic soft bootstrapping: w from the mixture, guesses as probabilities (Eq. 10)."""
+    return _bootstrapping(options, epochs, soft)
 
 
-@method("dy-h", "dynamic hard bootstrapping: w from the mixture, guesses as classes (Eq. 10)")
+@method("dy-h")
 def dy_h(options: PaperOptions, epochs: int) -> Method:
-    """Dynamic hard bootstrapping after the warm-up."""
-    return _dynamic(options, epochs, hard)
+    """Dynamic hard bootstrapping: w from the mixture, guesses as classes (Eq. 10)."""
+    return _bootstrapping(options, epochs, hard)
 
 
-@method("m", "mixup with Beta(32, 32) (Eqs. 11-12)")
+@method("m")
 def m(options: PaperOptions, epochs: int) -> Method:
-    """Mixup alone, with the noise model only watching."""
-    plan = Plan(options, epochs, "mixup")
-    return plan.phases((1, Recipe("mixup", mixing=plan.mixup)))
+    """Mixup with Beta(32, 32) (Eqs. 11-12)."""
+    parts = PaperParts(options, epochs, "mixup")
+    return parts.phases((1, Recipe("mixup", mixing=parts.mixup)))
 
 
-@method("m-dyr-s", "mixup, dynamic soft bootstrapping and the class-balance penalty (Eqs. 13-14)")
+@method("m-dyr-s")
 def m_dyr_s(options: PaperOptions, epochs: int) -> Method:
-    """Mixup and dynamic soft bootstrapping."""
+    """Mixup, dynamic soft bootstrapping and the class-balance penalty (Eqs. 13-14)."""
     return _mixup_dynamic(options, epochs, soft)
 
 
-@method("m-dyr-h", "mixup, dynamic hard bootstrapping and the class-balance penalty (Eqs. 13-14); the default")
+@method("m-dyr-h")
 def m_dyr_h(options: PaperOptions, epochs: int) -> Method:
-    """Mixup and dynamic hard bootstrapping."""
+    """Mixup, dynamic hard bootstrapping and the class-balance penalty (Eqs. 13-14); the default."""
     return _mixup_dynamic(options, epochs, hard)
 
 
-@method("md-dyr-h", "mixup guided by the mixture, dynamic hard bootstrapping, penalty (Eqs. 13-15)")
+@method("md-dyr-h")
 def md_dyr_h(options: PaperOptions, epochs: int) -> Method:
-    """Dynamic mixup and dynamic hard bootstrapping."""
-    return _dynamic_mixup_dynamic(options, Plan(options, epochs, "mixup"), hard)
+    """Mixup guided by the mixture, dynamic hard bootstrapping, penalty (Eqs. 13-15)."""
+    return _dynamic_mixup_dynamic(PaperParts(options, epochs, "mixup"), hard)
 
 
-@method("md-dyr-sh", "as md-dyr-h with guesses that go from soft to hard; for extreme noise (Eqs. 13-16)")
+@method("md-dyr-sh")
 def md_dyr_sh(options: PaperOptions, epochs: int) -> Method:
-    """Dynamic mixup and dynamic bootstrapping whose guesses cool from temperature 1."""
-    plan = Plan(options, epochs, "mixup", soft_guess=True)
-    first = plan.timeline.start(plan.corrects_from + GUIDED_FOR)
-    coldest = round(plan.details.coldest_epoch * epochs / PUBLISHED["mixup"][0])
+    """As md-dyr-h with guesses that go from soft to hard; for extreme noise (Eqs. 13-16)."""
+    parts = PaperParts(options, epochs, "mixup", soft_guess=True)
+    first = parts.timeline.start(parts.corrects_from + GUIDED_FOR)
+    coldest = round(parts.details.coldest_epoch * epochs / PUBLISHED["mixup"][0])
     temperature = linear((first, 1.0), (max(first, coldest), options.coldest))
-    return _dynamic_mixup_dynamic(options, plan, Tempered(temperature))
+    return _dynamic_mixup_dynamic(parts, Tempered(temperature))

@@ -1,13 +1,13 @@
 """Recipes in the order of their epochs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
-import torch
 from torch import Tensor
 
-from ..core import Batch, Learner
+from ..core import Step
 from .noise_tracker import NoiseTracker
 from .recipe import Recipe
+from .timeline import Timeline
 from .tracked import TrackedMethod
 
 
@@ -18,14 +18,14 @@ class Phases(TrackedMethod):
         self,
         recipes: Mapping[int, Recipe],
         noise_tracker: NoiseTracker,
+        timeline: Timeline,
         *,
-        rate: Callable[[int], float],
         track_every: float = 1,
         track_augmented: bool = False,
         keep_mean_log_probs: bool = False,
     ) -> None:
-        super().__init__(rate, noise_tracker=noise_tracker, track_every=track_every, needs_fresh=tuple(recipes))
-        self.recipes = dict(sorted(recipes.items()))
+        super().__init__(timeline, noise_tracker=noise_tracker, track_every=track_every)
+        self.recipes = self.needs_fresh = dict(sorted(recipes.items()))
         self.track_augmented = track_augmented
         if keep_mean_log_probs:
             self.records = self.records | {"mean_log_probs"}
@@ -35,9 +35,7 @@ class Phases(TrackedMethod):
         return self.recipes[max(start for start in self.recipes if start <= epoch)]
 
     def phase(self, epoch: int) -> str:
-        """Name of the recipe in force."""
         return self.recipe(epoch).name
 
-    def step(self, learners: Sequence[Learner], batch: Batch, epoch: int, rng: torch.Generator) -> Tensor:
-        """Learn from one batch by the recipe in force."""
-        return self.recipe(epoch).step(learners, batch, epoch, rng, self.classes)
+    def objective(self, step: Step) -> Tensor:
+        return self.recipe(step.epoch).objective(step)

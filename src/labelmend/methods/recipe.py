@@ -1,12 +1,11 @@
-"""A recipe: parts put together into an optimisation step (design: every objective is CE on mixed targets)."""
+"""A recipe: parts put together into an objective, which is always cross-entropy on mixed targets."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
-from ..core import Batch, Learner, Mix, Step
+from ..core import Mix, Step
 from ..parts.losses import soft_cross_entropy
 from ..parts.mixing import unmixed
 from ..parts.targets import given
@@ -30,10 +29,3 @@ class Recipe:
             targets = step.mix.targets(targets)
         loss = self.loss(step.logits, targets).mean()
         return loss if self.penalty is None else loss + self.penalty(step.logits)
-
-    def step(self, learners: Sequence[Learner], batch: Batch, epoch: int, rng: torch.Generator, classes: int) -> Tensor:
-        """One optimisation step; gives the objective, detached."""
-        (learner,) = learners
-        objective = self.objective(Step(learner, batch, epoch, rng, classes))
-        learner.descend(objective)
-        return objective.detach()

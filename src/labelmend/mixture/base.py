@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar, Literal, Self
 
 import torch
@@ -13,6 +14,7 @@ Parameters = tuple[float, float]
 CONVERGED = 1e-9
 CONVERGED_LIMIT = 10_000
 RESPONSIBILITY_FLOOR = 1e-12
+FEWEST = 10
 
 
 def moments(powers: Tensor, masses: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -20,6 +22,31 @@ def moments(powers: Tensor, masses: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     total, first, second = (masses @ powers).unbind(dim=1)
     mean = first / total
     return total, mean, (second / total - mean.square()).clamp_min(0)
+
+
+def unfit_reason(values: Tensor, what: str) -> str | None:
+    """Why no mixture can be fitted to these values, called `what`; None if one can."""
+    if len(values) < FEWEST:
+        return f"too few samples: {len(values)}, at least {FEWEST} are needed"
+    lost = int((~values.isfinite()).sum())
+    return f"non-finite {what}: {lost} of {len(values)}" if lost else None
+
+
+def alternate(
+    turn: Callable[[Tensor], tuple[Tensor, tuple[float, ...]]], noisy: Tensor, *, limit: int, until_converged: bool
+) -> Tensor:
+    """Expectation maximisation from P(noisy) of each point; gives P(noisy) at the end.
+
+    A `turn` fits the parameters to P(noisy) and gives P(noisy) by these parameters, with numbers of about unit size
+    that stop changing at convergence.
+    """
+    before: tuple[float, ...] | None = None
+    for _ in range(limit):
+        noisy, after = turn(noisy)
+        if until_converged and before and max(abs(a - b) for a, b in zip(after, before, strict=True)) <= CONVERGED:
+            break
+        before = after
+    return noisy
 
 
 class Mixture(ABC):
@@ -64,10 +91,8 @@ class Mixture(ABC):
         points = values.detach().to("cpu", torch.float64).flatten()
         copies = torch.ones_like(points) if counts is None else counts.to("cpu", torch.float64).flatten()
         powers, features = torch.stack([torch.ones_like(points), points, points.square()], dim=1), self.features(points)
-        noisy = points if start is None else start
-        limit = CONVERGED_LIMIT if self.iterations == "converged" else self.iterations
-        for _ in range(limit):
-            before = (*self.weights_, *self.parameters_[0], *self.parameters_[1])
+
+        def turn(noisy: Tensor) -> tuple[Tensor, tuple[float, ...]]:
             shares = torch.stack([1 - noisy, noisy]).clamp_min(RESPONSIBILITY_FLOOR)
             total, mean, variance = moments(powers, shares * copies)
             low, high = (total / total.sum()).tolist()
@@ -75,12 +100,14 @@ class Mixture(ABC):
             self.variances_ = (variance[0].item(), variance[1].item())
             first, second = (self.match(*pair) for pair in zip(self.means_, self.variances_, strict=True))
             self.parameters_ = (first, second)
-            noisy = torch.sigmoid(self.log_odds(features))
-            after = (*self.weights_, *first, *second)
-            if self.iterations == "converged" and _close(before, after):
-                break
+            return torch.sigmoid(self.log_odds(features)), (*self.weights_, *self.means_, *self.variances_)
+
+        limit = CONVERGED_LIMIT if self.iterations == "converged" else self.iterations
+        noisy = points if start is None else start
+        alternate(turn, noisy, limit=limit, until_converged=self.iterations == "converged")
         if self.means_[0] > self.means_[1]:
-            self._swap()
+            for fitted in ("weights_", "means_", "variances_", "parameters_"):
+                setattr(self, fitted, getattr(self, fitted)[::-1])
         return self
 
     def log_odds(self, features: Tensor) -> Tensor:
@@ -112,13 +139,3 @@ class Mixture(ABC):
         for side, values in zip(("clean", "noisy"), self.parameters_, strict=True):
             named |= {f"{name}_{side}": v for name, v in zip(self.parameter_names, values, strict=True)}
         return named
-
-    def _swap(self) -> None:
-        self.weights_ = self.weights_[::-1]
-        self.means_ = self.means_[::-1]
-        self.variances_ = self.variances_[::-1]
-        self.parameters_ = self.parameters_[::-1]
-
-
-def _close(before: tuple[float, ...], after: tuple[float, ...]) -> bool:
-    return all(abs(a - b) <= CONVERGED * max(1.0, abs(a)) for a, b in zip(after, before, strict=True))

@@ -32,7 +32,6 @@ class BetaMixture(Mixture):
         return torch.stack([values.log(), torch.log1p(-values)])
 
     def log_density(self, features: Tensor, parameters: Parameters) -> Tensor:
-        """Logarithm of the beta density (Eq. 3)."""
         a, b = parameters
         constant = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
         return constant + (a - 1) * features[0] + (b - 1) * features[1]

@@ -9,6 +9,11 @@ from .base import Mixture, Parameters
 LEAST_VARIANCE = 1e-8
 
 
+def log_normal(values: Tensor, mean: Tensor | float, variance: float) -> Tensor:
+    """Logarithm of the normal density."""
+    return -0.5 * ((values - mean).square() / variance + math.log(2 * math.pi * variance))
+
+
 class GaussianMixture(Mixture):
     """Two Gaussian components (Eq. 2); Appendix A finds them worse than beta components."""
 
@@ -19,12 +24,9 @@ class GaussianMixture(Mixture):
         return mean, max(variance, LEAST_VARIANCE)
 
     def log_density(self, features: Tensor, parameters: Parameters) -> Tensor:
-        """Logarithm of the normal density."""
-        mean, variance = parameters
-        return -0.5 * ((features - mean).square() / variance + math.log(2 * math.pi * variance))
+        return log_normal(features, *parameters)
 
     def turning_point(self) -> tuple[float, bool] | None:
-        """Where the derivative of the quadratic log-odds is zero."""
         (mean0, variance0), (mean1, variance1) = self.parameters_
         if math.isclose(variance0, variance1):
             return None

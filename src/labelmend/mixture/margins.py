@@ -1,4 +1,4 @@
-"""P(wrong | margin, class): a mixture for margins in which every class has a clean hump of its own."""
+"""P(wrong | margin, class): a mixture for margins in which the clean component has a centre for each class."""
 
 import math
 from dataclasses import dataclass, replace
@@ -7,13 +7,15 @@ from typing import Self
 import torch
 from torch import Tensor
 
-FEWEST = 10
+from .base import alternate, unfit_reason
+from .gaussian import log_normal
+
 FEWEST_NOISY = 5.0
 LEAST_GAP = 2.0
 LEAST_VARIANCE = 0.01
 PRIOR_SAMPLES = 20.0
 ITERATIONS = 2000
-CONVERGED = 1e-9
+SINGLE_GROUP = "the margins form a single group"
 CONDENSED_FROM = 20_000
 BINS = 128
 
@@ -46,15 +48,15 @@ class Points:
         return cls(margin, kept // BINS, disagreed, counts[kept])
 
     def resampled(self, rng: torch.Generator) -> "Points":
-        """The same points, each drawn anew as often as chance has it."""
+        """The same points with counts drawn from Poisson distributions: a bootstrap sample."""
         return replace(self, counts=torch.poisson(self.counts, generator=rng))
 
 
 class MarginMixture:
-    """Two Gaussian humps of margins: the clean one centred by class, the noisy one shared.
+    """Two Gaussian components of margins: the clean one centred by class, the noisy one shared.
 
     A margin is the log-odds against the given label. Right labels of a class that is often confused have margins nearer
-    to zero than those of an easy one; with one clean hump for all of them they would be taken for wrong. A class's
+    to zero than those of an easy one; with one clean centre for all of them they would be taken for wrong. A class's
     centre is drawn to the common one as if by 20 samples. Paper: fits losses, and all classes alike.
     """
 
@@ -68,9 +70,8 @@ class MarginMixture:
     def fit(self, points: Points, number: int, *, start: Tensor | None = None) -> Self:
         """Fit by EM, from P(wrong) of each point; by default, from how steadily it was doubted."""
         x, group, counts = points.margins, points.classes, points.counts
-        wrong = (points.disagreement_rate if start is None else start).clamp(0.01, 0.99)
-        before = -math.inf
-        for _ in range(ITERATIONS):
+
+        def turn(wrong: Tensor) -> tuple[Tensor, tuple[float, ...]]:
             clean, noisy = counts * (1 - wrong), counts * wrong
             total = float(noisy.sum())
             self.weight = total / float(counts.sum())
@@ -82,20 +83,20 @@ class MarginMixture:
             spread = clean @ (x - self.centres[group]).square() / clean.sum()
             self.clean_variance = max(float(spread), LEAST_VARIANCE)
             self.noisy_variance = max(float(noisy @ (x - self.noisy_mean).square()) / total, LEAST_VARIANCE)
-            clean_part, noisy_part = self.log_parts(x, group)
-            wrong = torch.sigmoid(noisy_part - clean_part).clamp(1e-12, 1 - 1e-12)
-            likelihood = float(counts @ torch.logaddexp(clean_part, noisy_part)) / float(counts.sum())
-            if abs(likelihood - before) < CONVERGED:
-                break
-            before = likelihood
+            clean, noisy = self.log_parts(x, group)
+            likelihood = float(counts @ torch.logaddexp(clean, noisy)) / float(counts.sum())
+            return torch.sigmoid(noisy - clean).clamp(1e-12, 1 - 1e-12), (likelihood,)
+
+        first = (points.disagreement_rate if start is None else start).clamp(0.01, 0.99)
+        wrong = alternate(turn, first, limit=ITERATIONS, until_converged=True)
         self.doubt = float((counts * wrong) @ points.disagreement_rate) / float((counts * wrong).sum())
         return self
 
     def log_parts(self, margins: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
         """Logarithms of both weighted densities, clean first."""
         weight = min(max(self.weight, 1e-12), 1 - 1e-12)
-        clean = math.log1p(-weight) + _log_normal(margins, self.centres.to(margins)[classes], self.clean_variance)
-        return clean, math.log(weight) + _log_normal(margins, self.noisy_mean, self.noisy_variance)
+        clean = math.log1p(-weight) + log_normal(margins, self.centres.to(margins)[classes], self.clean_variance)
+        return clean, math.log(weight) + log_normal(margins, self.noisy_mean, self.noisy_variance)
 
     def log_odds(self, margins: Tensor, classes: Tensor) -> Tensor:
         """Log of P(wrong) / P(right); beyond the point where the odds of a class turn, they are held."""
@@ -108,17 +109,17 @@ class MarginMixture:
 
     @property
     def gap(self) -> float:
-        """Distance of the humps in standard deviations."""
+        """Distance between the components in standard deviations."""
         return (self.noisy_mean - self.centre) / math.sqrt((self.clean_variance + self.noisy_variance) / 2)
 
     def why_not(self, samples: int) -> str | None:
         """Why this is no evidence of wrong labels, if it is none."""
         if self.weight * samples < FEWEST_NOISY:
-            return f"a single hump: {self.weight * samples:.1f} of {samples:,} samples lie apart"
+            return f"{SINGLE_GROUP}: {self.weight * samples:.1f} of {samples:,} samples lie apart"
         if self.doubt <= 0.5:
-            return "a single hump: there is no group of samples for which the network preferred another class"
+            return f"{SINGLE_GROUP}: there are no samples for which the network preferred another class"
         if self.gap < LEAST_GAP:
-            return f"a single hump: the two groups are {self.gap:.1f} standard deviations apart, not {LEAST_GAP}"
+            return f"{SINGLE_GROUP}: the components are {self.gap:.1f} standard deviations apart, less than {LEAST_GAP}"
         return None
 
     def described(self) -> dict[str, float | list[float]]:
@@ -134,15 +135,7 @@ class MarginMixture:
 
 def why_unfit(margins: Tensor, disagreement_rate: Tensor) -> str | None:
     """Why no mixture can be fitted to these margins, if none can."""
-    if len(margins) < FEWEST:
-        return f"too few samples: {len(margins)}, at least {FEWEST} are needed"
-    lost = int((~margins.isfinite()).sum())
-    if lost:
-        return f"margins of {lost} of {len(margins)} samples are not finite"
-    if not (disagreement_rate > 0.5).any():
-        return "a single hump: the network believed every label"
-    return None
-
-
-def _log_normal(values: Tensor, mean: Tensor | float, variance: float) -> Tensor:
-    return -0.5 * ((values - mean).square() / variance + math.log(2 * math.pi * variance))
+    reason = unfit_reason(margins, "margins")
+    if reason is None and not (disagreement_rate > 0.5).any():
+        reason = f"{SINGLE_GROUP}: the network believed every label"
+    return reason

@@ -1,21 +1,20 @@
 """From raw losses to P(wrong | loss): scaling, the mixture, and an honest verdict when there is none."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .base import Mixture
+from .base import Mixture, unfit_reason
 
-FEWEST = 10
 FEWEST_OF_A_COMPONENT = 2.0
 COINCIDE = 1e-6
 HISTOGRAM_FROM = 20_000
 BINS = 2048
-CELLS = 1 << 15
 CHUNK = 1 << 16
 """Losses at a time: what fits in the cache is several times faster than what does not."""
 
@@ -26,7 +25,7 @@ class Scaling:
 
     `trim` is the share cut off at each end before fitting, `edge` the distance kept from 0 and 1, and the two
     offsets are added to the lower bound and to the span. `least_gap` is how far apart, in standard deviations, the two
-    means must be to count as two humps.
+    means must be to count as two groups.
     """
 
     trim: float = 0.0
@@ -39,8 +38,8 @@ class Scaling:
         """The least and the greatest loss that take part in the fit; without trimming, 0 and the maximum."""
         if not self.trim:
             return 0.0, float(losses.max())
-        cut = self.cut(len(losses))
-        low, high = order_statistics(losses, [cut, len(losses) - 1 - cut]) if cut else map(float, losses.aminmax())
+        ends = [self.cut(len(losses)), len(losses) - 1 - self.cut(len(losses))]
+        low, high = np.partition(losses.numpy(), ends)[ends].tolist()
         return low, high
 
     def cut(self, samples: int) -> int:
@@ -58,7 +57,7 @@ PERCENTILES = Scaling(trim=0.05, edge=1e-3, low_offset=1e-5, span_offset=1e-6)
 FAR_APART = Scaling(trim=1e-12, least_gap=5.0)
 """Past the paper: for the rival_log_odds of the ledger in place of losses, in training.
 
-Two humps must leave no doubt: in the first epochs of heavy noise, slow but right labels look wrong, and replacing them
+Two groups must leave no doubt: in the first epochs of heavy noise, slow but right labels look wrong, and replacing them
 costs the few right labels that there are.
 """
 
@@ -66,7 +65,7 @@ costs the few right labels that there are.
 class NoiseModel(nn.Module):
     """P(wrong | loss) from a mixture fitted to all losses of the training set (Sec. 3.1).
 
-    Never raises on a loss vector and never returns NaN: where the losses are not two humps, `verdict` says why
+    Never raises on a loss vector and never returns NaN: where the losses do not form two groups, `verdict` says why
     and every sample counts as clean. `table` quantises the posterior to that many values, as the released code
     does; None leaves it exact.
     """
@@ -89,7 +88,7 @@ class NoiseModel(nn.Module):
         """Fit the mixture to the losses of the whole training set, or say why there is none."""
         flat = losses.detach().to("cpu").flatten()
         flat = flat if flat.dtype == torch.float64 else flat.float()
-        self.verdict = _unfit(flat)
+        self.verdict = unfit_reason(flat, "losses")
         if self.verdict is None:
             low, high = self.scaling.bounds(flat)
             if high - max(low, float(flat.min())) <= 1e-9 * abs(high):
@@ -146,40 +145,16 @@ class NoiseModel(nn.Module):
             self.mixture.fit(*histogram(losses, self.scale))
 
     def _collapsed(self, samples: int) -> str | None:
-        least = min(self.mixture.weights_) * samples
-        if least < FEWEST_OF_A_COMPONENT:
-            return "a single hump: one component of the mixture holds fewer than two samples"
+        single = "the losses form a single group"
+        if min(self.mixture.weights_) * samples < FEWEST_OF_A_COMPONENT:
+            return f"{single}: one component of the mixture holds fewer than two samples"
         clean, noisy = self.mixture.means_
         if noisy - clean <= COINCIDE:
-            return "a single hump: both components have the same mean"
+            return f"{single}: both components have the same mean"
         apart = (noisy - clean) / math.sqrt(sum(self.mixture.variances_) / 2 + 1e-12)
         if apart < self.scaling.least_gap:
-            return f"a single hump: the means are {apart:.1f} standard deviations apart, not {self.scaling.least_gap}"
+            return f"{single}: the means are {apart:.1f} standard deviations apart, less than {self.scaling.least_gap}"
         return None
-
-
-def _unfit(losses: Tensor) -> str | None:
-    if len(losses) < FEWEST:
-        return f"too few samples: {len(losses)}, at least {FEWEST} are needed"
-    least, greatest = (float(end) for end in losses.aminmax())
-    if not math.isfinite(least + greatest):
-        return f"non-finite losses: {int((~losses.isfinite()).sum())} of {len(losses)}"
-    return f"all losses equal {greatest:.6g}" if least == greatest else None
-
-
-def order_statistics(values: Tensor, ranks: Sequence[int]) -> list[float]:
-    """The values of these ranks, counted from 0: exact, though only the cells that hold them are sorted."""
-    least, greatest = (float(end) for end in values.aminmax())
-    chunks = torch.split(values, CHUNK)
-    cells = [(chunk - least).div_(greatest - least).mul_(CELLS - 1).int() for chunk in chunks]
-    reached = sum(torch.bincount(cell, minlength=CELLS) for cell in cells).cumsum(0)  # type: ignore[union-attr]
-    found = []
-    for rank in ranks:
-        of_rank = int(torch.searchsorted(reached, rank, right=True))
-        held = torch.cat([chunk[cell == of_rank] for chunk, cell in zip(chunks, cells, strict=True)])
-        before = int(reached[of_rank]) - len(held)
-        found.append(float(held.sort().values[rank - before]))
-    return found
 
 
 def histogram(losses: Tensor, scale: Callable[[Tensor], Tensor], *, bins: int = BINS) -> tuple[Tensor, Tensor]:

@@ -62,6 +62,5 @@ class PreActResNet(nn.Module):
         return x.mean(dim=(2, 3))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Class scores."""
         scores: Tensor = self.head(self.features(x))
         return scores

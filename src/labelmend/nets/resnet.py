@@ -22,7 +22,6 @@ class Bottleneck(nn.Module):
         self.downsample = shortcut if reshapes else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """The block's output."""
         out = F.relu(self.bn1(self.conv1(x)))
         out = F.relu(self.bn2(self.conv2(out)))
         shortcut: Tensor = x if self.downsample is None else self.downsample(x)
@@ -52,13 +51,11 @@ class ResNet(nn.Module):
         return self.fc
 
     def features(self, x: Tensor) -> Tensor:
-        """Penultimate features."""
         x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 3, 2, padding=1)
         for stage in range(self.stages):
             x = getattr(self, f"layer{stage + 1}")(x)
         return x.mean(dim=(2, 3))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Class scores."""
         scores: Tensor = self.fc(self.features(x))
         return scores

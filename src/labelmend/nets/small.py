@@ -14,12 +14,10 @@ class BodyAndHead(nn.Module):
         self.head = nn.Linear(features, classes)
 
     def features(self, x: Tensor) -> Tensor:
-        """Penultimate features."""
         features: Tensor = self.body(x)
         return features
 
     def forward(self, x: Tensor) -> Tensor:
-        """Class scores."""
         scores: Tensor = self.head(self.features(x))
         return scores
 

@@ -33,7 +33,6 @@ class Mixup:
     alpha: float
 
     def __call__(self, step: Step) -> Mix:
-        """A partner for each sample, inputs and targets with the same share."""
         share = step.batch.inputs.new_full((len(step.batch),), draw_share(self.alpha, step.rng))
         return Mix(draw_partner(step), share, share)
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F  # noqa: N812
 from ..core import Step
 
 Guess = Callable[[Tensor, int], Tensor]
-Share = Callable[[Step], Tensor]
+GuessShare = Callable[[Step], Tensor]
 Predictions = Callable[[Step], Tensor]
 
 
@@ -36,7 +36,6 @@ class Tempered:
     temperature: Callable[[int], float]
 
     def __call__(self, logits: Tensor, epoch: int) -> Tensor:
-        """Softmax of the logits divided by the epoch's temperature."""
         return (logits / self.temperature(epoch)).softmax(dim=1)
 
 
@@ -48,11 +47,10 @@ class Corrected:
     """
 
     guess: Guess
-    share: Share
+    share: GuessShare
     predictions: Predictions = Step.clean_logits
 
     def __call__(self, step: Step) -> Tensor:
-        """Corrected targets, [n, C]."""
         logits = step.clean_logits(training=True) if step.mix is None else self.predictions(step)
         guess = self.guess(logits, step.epoch)
         share = self.share(step)[:, None]
@@ -71,5 +69,4 @@ class Fixed:
     value: float
 
     def __call__(self, step: Step) -> Tensor:
-        """The value, once for each sample of the batch."""
         return torch.full_like(step.batch.labels, self.value, dtype=torch.float32)

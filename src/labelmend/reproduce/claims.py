@@ -1,79 +1,65 @@
-"""What the paper says of its methods: each statement as the runs that decide it and what they must come to."""
+"""What the paper says of its methods: the runs that decide each statement, the effect over seeds, and the verdict."""
 
+import csv
 import math
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 
-from .catalogue import (
-    CE,
-    CIFAR,
-    DY_H,
-    DY_S,
-    EM_5,
-    EM_20,
-    EVERY_5,
-    EVERY_HALF,
-    FIXED,
-    GMM,
-    M_DYR_H,
-    M_DYR_S,
-    MD_DYR_H,
-    MD_DYR_SH,
-    ST_H,
-    WITHOUT_R,
-    Asked,
-    Experiment,
-    M,
-    Planned,
-    planned,
-)
-from .protocol import Row, Scale
+from scipy.stats import t
+
+from .catalogue import CIFAR, Asked, Experiment, Planned, planned
+from .protocol import Scale
 from .runs import Result
+from .tables import Results, csv_text, short
 
-LITTLE = 2.0
-"""Points of accuracy up to which a change counts as little."""
-Measure = Callable[[Result], float | None]
+HOLDS, FAILS, OPEN = "holds", "does not hold", "too close to call"
+MARKS = {HOLDS: "✓", FAILS: "✗", OPEN: "?"}
+CONFIDENCE = 0.9
+"""Of the interval over seeds: a claim is decided where all of it lies on one side of a bound."""
+MEASURES: dict[str, Callable[[Result], float | None]] = {
+    "last": lambda result: None if result.last is None else 100 * result.last,
+    "dropped": lambda result: None if result.best is None or result.last is None else 100 * (result.best - result.last),
+    "largest": lambda result: None if result.largest is None else 100 * result.largest,
+    "auc": lambda result: result.auc,
+}
+"""Of a run, in percent but for the AUC: accuracy after the last epoch, how far that is under the best, the share of
+test samples in the network's favourite class, and how well the noise model tells wrong labels from right ones."""
 
 
 @dataclass(frozen=True)
 class Needed:
     """A run that decides a claim."""
 
-    row: Row
+    row: str
     noise: int
     kind: str = "symmetric"
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper: what is measured on a run, or by how much it is above another run's, in which bounds.
-
-    Accuracies are measured in points.
-    """
+    """A statement of the paper: what is measured on a run, or how far it is above another run's, in which bounds."""
 
     id: str
     says: str
     where: str
-    measure: Measure
+    measure: str
     first: Needed
     second: Needed | None = None
     least: float = -math.inf
     most: float = math.inf
-    digits: int = 1
 
     def planned(self, scale: Scale, asked: Asked, data: str) -> list[Planned]:
         """Its runs on one data set: those of the first, seed by seed, and then those of the second."""
         needed = [need for need in (self.first, self.second) if need is not None]
-        found = [planned(scale, asked, (data,), (need.row,), (need.noise,), kind=need.kind) for need in needed]
+        found = [planned(scale, asked, [need.row], [need.noise], data=[data], kind=need.kind) for need in needed]
         return [run for runs in found for run in runs] if all(found) else []
 
     def effect(self, results: list[Result]) -> float | None:
         """What is measured on the first run, less that on the second; None if a run diverged."""
-        values = [self.measure(result) for result in results]
-        if any(value is None for value in values):
-            return None
-        first, *second = (value for value in values if value is not None)
-        return first - sum(second)
+        values = [value for result in results if (value := MEASURES[self.measure](result)) is not None]
+        return values[0] - sum(values[1:]) if len(values) == len(results) else None
 
     @property
     def wanted(self) -> str:
@@ -85,114 +71,19 @@ class Claim:
         return f"at least {self.least:g}" if math.isfinite(self.least) else f"at most {self.most:g}"
 
 
-def last(result: Result) -> float | None:
-    """Accuracy after the last epoch."""
-    return None if result.last is None else 100 * result.last
+def _read_claims() -> tuple[Claim, ...]:
+    text = files(__package__).joinpath("claims.csv").read_text(encoding="utf-8")
+    claims = []
+    for line in csv.DictReader(text.splitlines()):
+        noise = int(line["noise"])
+        second = Needed(line["second"], noise, line["second_kind"]) if line["second"] else None
+        bounds = float(line["least"] or -math.inf), float(line["most"] or math.inf)
+        described = line["id"], line["says"], line["where"], line["measure"]
+        claims.append(Claim(*described, Needed(line["first"], noise), second, *bounds))
+    return tuple(claims)
 
 
-def dropped(result: Result) -> float | None:
-    """How far the last epoch is under the best."""
-    return None if result.best is None or result.last is None else 100 * (result.best - result.last)
-
-
-def largest(result: Result) -> float | None:
-    """Percentage of the test samples in the network's favourite class."""
-    return None if result.largest is None else 100 * result.largest
-
-
-def auc(result: Result) -> float | None:
-    """How well the noise model tells wrong labels from right ones."""
-    return result.auc
-
-
-def _above(id: str, says: str, where: str, first: Row, second: Row, noise: int, measure: Measure = last) -> Claim:
-    digits = 3 if measure is auc else 1
-    return Claim(id, says, where, measure, Needed(first, noise), Needed(second, noise), least=0.0, digits=digits)
-
-
-def _little(id: str, says: str, where: str, changed: Row) -> Claim:
-    return Claim(id, says, where, last, Needed(changed, 80), Needed(M_DYR_H, 80), -LITTLE, LITTLE)
-
-
-def _memorises(noise: int) -> Claim:
-    says = f"CE memorises: at {noise} % it ends at least 10 points under its best"
-    return Claim(f"memorises-{noise}", says, "Table 2", dropped, Needed(CE, noise), least=10.0)
-
-
-def _steady(noise: int) -> Claim:
-    says = f"M-DYR-H ends within 1.5 points of its best at {noise} %"
-    return Claim(f"steady-{noise}", says, "Table 2", dropped, Needed(M_DYR_H, noise), most=1.5)
-
-
-def _tells(noise: int) -> Claim:
-    says = f"the mixture's AUC ends above 0.98 at {noise} %"
-    return Claim(f"auc-{noise}", says, "Fig. 4b", auc, Needed(M_DYR_H, noise), least=0.98, digits=3)
-
-
-CLAIMS = (
-    _memorises(50),
-    _memorises(80),
-    _above("dy-h-above-st-h", "DY-H ends above ST-H at 80 %", "Table 1", DY_H, ST_H, 80),
-    _above("hard-above-soft", "hard above soft: DY-H ends above DY-S at 80 %", "Table 1", DY_H, DY_S, 80),
-    _above("hard-above-soft-mixup", "the same with mixup: M-DYR-H above M-DYR-S", "Table 2", M_DYR_H, M_DYR_S, 80),
-    _above("mixup-above-ce-20", "mixup ends above CE at 20 %", "Table 2", M, CE, 20),
-    _above("mixup-above-ce-50", "mixup ends above CE at 50 %", "Table 2", M, CE, 50),
-    _above("mixup-above-ce-80", "mixup ends above CE at 80 %", "Table 2", M, CE, 80),
-    _above("m-dyr-h-above-mixup", "M-DYR-H ends above mixup at 80 %", "Table 2", M_DYR_H, M, 80),
-    _steady(20),
-    _steady(50),
-    _steady(80),
-    _above("sh-above-h-90", "MD-DYR-SH ends above M-DYR-H at 90 %", "Table 3", MD_DYR_SH, M_DYR_H, 90),
-    _above(
-        "sh-steadier-90",
-        "M-DYR-H falls further from its best than MD-DYR-SH at 90 %",
-        "Table 3",
-        M_DYR_H,
-        MD_DYR_SH,
-        90,
-        dropped,
-    ),
-    _above("md-above-m-90", "dynamic mixup: MD-DYR-H ends above M-DYR-H at 90 %", "Table 3", MD_DYR_H, M_DYR_H, 90),
-    _above("r-helps-80", "M-DYR-H ends higher with R than without at 80 %", "Sec. 3.4", M_DYR_H, WITHOUT_R, 80),
-    _above("r-helps-90", "M-DYR-H ends higher with R than without at 90 %", "Sec. 3.4", M_DYR_H, WITHOUT_R, 90),
-    _above(
-        "collapse-without-r",
-        "without R more of the predictions fall on one class at 90 %",
-        "Sec. 3.4",
-        WITHOUT_R,
-        M_DYR_H,
-        90,
-        largest,
-    ),
-    _above("bmm-above-gmm-auc", "BMM above GMM in AUC at 80 %", "Fig. 4c", M_DYR_H, GMM, 80, auc),
-    _above("bmm-above-gmm", "BMM above GMM in last accuracy at 80 %", "App. A", M_DYR_H, GMM, 80),
-    _above("mixture-above-fixed", "the mixture above fixed weights (0.8 / 0.2) at 80 %", "App. A", M_DYR_H, FIXED, 80),
-    _little("every-5", "fitting every 5 epochs changes little at 80 %", "App. A", EVERY_5),
-    _little("every-half", "fitting every 0.5 epochs changes little at 80 %", "App. A", EVERY_HALF),
-    _little("em-5", "5 EM iterations change little at 80 %", "App. B", EM_5),
-    _little("em-20", "20 EM iterations change little at 80 %", "App. B", EM_20),
-    _tells(20),
-    _tells(50),
-    _tells(80),
-    Claim(
-        "harmless-at-0",
-        "without noise M-DYR-H ends at most 2 points under CE",
-        "Table 2",
-        last,
-        Needed(CE, 0),
-        Needed(M_DYR_H, 0),
-        most=2.0,
-    ),
-    Claim(
-        "excluding-is-harder",
-        "M-DYR-H ends lower at 80 % where noise never draws the true label",
-        "Tables 2, 5",
-        last,
-        Needed(M_DYR_H, 80),
-        Needed(M_DYR_H, 80, "symmetric-excl"),
-        least=0.0,
-    ),
-)
+CLAIMS = _read_claims()
 
 
 def claimed(scale: Scale, asked: Asked) -> list[Planned]:
@@ -202,3 +93,90 @@ def claimed(scale: Scale, asked: Asked) -> list[Planned]:
 
 
 EXPERIMENT = Experiment("claims", "What the paper says, checked", claimed)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim on one data set, with the effect for each seed."""
+
+    claim: Claim
+    source: str
+    effects: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """The effect."""
+        return statistics.mean(self.effects)
+
+    @property
+    def spread(self) -> float | None:
+        """Standard deviation over the seeds; a single one has none."""
+        return statistics.stdev(self.effects) if len(self.effects) > 1 else None
+
+    @property
+    def effect(self) -> str:
+        """Mean and spread as text, with a sign if it is a difference."""
+        digits, sign = 3 if self.claim.measure == "auc" else 1, "" if self.claim.second is None else "+"
+        spread = "" if self.spread is None else f" ± {self.spread:.{digits}f}"
+        return f"{round(self.mean, digits) + 0.0:{sign}.{digits}f}{spread}"
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Where the effect lies with a confidence of 90 % (Student's t); anywhere, for all that one seed says."""
+        if self.spread is None:
+            return -math.inf, math.inf
+        count = len(self.effects)
+        half = float(t.ppf((1 + CONFIDENCE) / 2, count - 1)) * self.spread / math.sqrt(count)
+        return self.mean - half, self.mean + half
+
+    @property
+    def verdict(self) -> str:
+        """Holds if the whole interval lies within the bounds, does not if none of it does."""
+        low, high = self.interval
+        if self.claim.least <= low and high <= self.claim.most:
+            return HOLDS
+        return FAILS if high < self.claim.least or low > self.claim.most else OPEN
+
+
+def judge_claims(scale: Scale, asked: Asked, results: Results) -> list[Verdict]:
+    """A verdict on every claim, for every data set on which its runs were asked for and did not diverge."""
+    verdicts = []
+    for claim in CLAIMS:
+        for data in CIFAR:
+            runs = claim.planned(scale, asked, data)
+            by_seed = [[results[run.key] for run in runs if run.config.seed == seed] for seed in range(asked.seeds)]
+            effects = [claim.effect(found) for found in by_seed if found]
+            known = tuple(effect for effect in effects if effect is not None)
+            if known:
+                verdicts.append(Verdict(claim, scale.stages[data].source, known))
+    return verdicts
+
+
+def verdict_lines(verdicts: Sequence[Verdict]) -> list[list[str]]:
+    """Header and body: what is claimed, where, what it wants, and for each data set the mark and the effect."""
+    sources = list(dict.fromkeys(each.source for each in verdicts))
+    shown: dict[str, list[str]] = {}
+    for each in verdicts:
+        claim = each.claim
+        row = shown.setdefault(claim.id, [claim.says, claim.where, claim.wanted, *("" for _ in sources)])
+        row[3 + sources.index(each.source)] = f"{MARKS[each.verdict]} {each.effect}"
+    return [["claim", "in the paper", "wanted", *sources], *shown.values()]
+
+
+def tally(verdicts: Sequence[Verdict]) -> str:
+    """How many of each verdict, and what the marks mean."""
+    hold, fail, near = (sum(each.verdict == word for each in verdicts) for word in MARKS)
+    words = f"{hold} hold (✓), {fail} do not hold (✗) and {near} are too close to call (?)"
+    return f"Of {len(verdicts)} checks, {words}"
+
+
+def by_seed_csv(verdicts: Sequence[Verdict]) -> str:
+    """One line a verdict, with the effect of every seed."""
+    rows: list[list[object]] = [
+        ["id", "source", "claim", "where", "wanted", "effect", "low", "high", "by_seed", "verdict"]
+    ]
+    for each in verdicts:
+        claim, by_seed = each.claim, " ".join(map(short, each.effects))
+        measured = [short(each.mean), *map(short, each.interval), by_seed, each.verdict]
+        rows.append([claim.id, each.source, claim.says, claim.where, claim.wanted, *measured])
+    return csv_text(rows)

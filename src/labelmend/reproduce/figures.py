@@ -24,10 +24,10 @@ from ..run.directory import RunDirectory
 from ..run.evidence import principal_components
 from ..run.files import write_atomic
 from ..run.model import load_model
-from .catalogue import GMM, Planned
+from .catalogue import Planned
 from .protocol import Scale
 from .runs import RunStore
-from .text import csv_text, short
+from .tables import csv_text, short
 
 CLEAN, NOISY, INK, ACCENT = "#2a7f9e", "#d1495b", "#333333", "#8a6fc0"
 LEVELS = {0: "#9aa0a6", 20: "#2a7f9e", 50: "#8a6fc0", 80: "#d1495b"}
@@ -40,6 +40,8 @@ STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
 }
 FIG2_EPOCH = 10
+GMM = "GMM"
+"""The row with the Gaussian mixture."""
 BINS = 40
 WIDE = 8.4
 
@@ -198,12 +200,12 @@ def appendix_a(drawing: Drawing) -> Drawn:
     ]
     for line, role in zip(axes, roles, strict=True):
         own = [run for run in drawing.runs if run.data == role]
-        beta = [run for run in own if run.row != GMM.name]
+        beta = [run for run in own if run.row != GMM]
         for level, colour in LEVELS.items():
             same = [recorded[run.key] for run in beta if run.noise == level]
             _band(line[0], same, "test_accuracy", colour, f"{level} %", percent=True)
             _band(line[1], same, "auc", colour, f"{level} %")
-        for name, colour, chosen in (("BMM", NOISY, beta), ("GMM", INK, [run for run in own if run.row == GMM.name])):
+        for name, colour, chosen in (("BMM", NOISY, beta), ("GMM", INK, [run for run in own if run.row == GMM])):
             _band(line[2], [recorded[run.key] for run in chosen if run.noise == 80], "auc", colour, name)
         source = drawing.scale.stages[role].source
         line[0].set(title=f"{source}: accuracy", ylabel="test accuracy (%)", xlabel="epoch")

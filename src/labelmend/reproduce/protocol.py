@@ -1,10 +1,11 @@
 """The two scales: the paper's data, network and schedule, and one that two CPU cores can run."""
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 
-from ..methods.paper import PUBLISHED
 from ..training.config import TrainConfig
 
 APPENDIX_B = {"learning_rate": "0.1", "momentum": "0.9", "weight_decay": "0.0001", "precision": "no"}
@@ -18,13 +19,16 @@ AS_WRITTEN = {
     "mixup_alpha": "32.0",
 }
 """The paper's own methods as its text has them."""
-SCHEDULES = {name: epochs for name, (epochs, *_) in PUBLISHED.items()}
-"""Epochs of the paper's two schedules (Appendix B)."""
+DECLARED = tomllib.loads(files(__package__).joinpath("experiments.toml").read_text(encoding="utf-8"))
+"""Scales, rows and experiments as they are written down."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table: a method, the schedule it is trained by and what is changed in it."""
+    """A line of a table: a method, the schedule it is trained by and what is changed in it.
+
+    `ours` are the methods of the paper itself. A row may stand `only_on` some of the paper's data sets.
+    """
 
     name: str
     method: str
@@ -32,11 +36,12 @@ class Row:
     changed: Mapping[str, str] = field(default_factory=dict)
     ours: bool = True
     trusted: bool = False
+    only_on: list[str] | None = None
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Where one of the paper's data sets is played: the data, the network and how long it is trained."""
+    """What stands for one of the paper's data sets: the data, the network and the epochs of each schedule."""
 
     title: str
     source: str
@@ -46,7 +51,7 @@ class Stage:
     augment: str
     samples: int
     tested: int
-    shape: tuple[int, int, int]
+    shape: list[int]
     classes: int
     limit: int | None = None
     size: int | None = None
@@ -66,7 +71,7 @@ class Scale:
     def config(
         self, data: str, row: Row, noise: int | None, seed: int, *, kind: str = "symmetric", root: str | None = None
     ) -> TrainConfig:
-        """The complete configuration of one run; `out` is for whoever makes it to say."""
+        """The complete configuration of one run, apart from `out`."""
         stage = self.stages[data]
         settings = {**APPENDIX_B, "batch_size": str(stage.batch_size), "augment": stage.augment, **stage.changed}
         if row.ours:
@@ -95,108 +100,10 @@ def _own_folder(root: str | None, source: str) -> str | None:
     return root
 
 
-def _natural(title: str, source: str, *, samples: int, side: int, classes: int, trusted: int) -> Stage:
-    return Stage(
-        title,
-        source,
-        "preact-resnet18",
-        SCHEDULES,
-        128,
-        "crop-flip",
-        samples=samples,
-        tested=10_000,
-        shape=(3, side, side),
-        classes=classes,
-        trusted=trusted,
-    )
+def _scale(name: str, *, ablated: tuple[str, ...]) -> Scale:
+    return Scale(name, {data: Stage(**stage) for data, stage in DECLARED["scales"][name].items()}, ablated)
 
 
-CLOTHING_EPOCHS = dict.fromkeys(SCHEDULES, 10)
-CLOTHING = {"learning_rate": "0.0008", "weight_decay": "0.001"}
-"""As Tanaka et al. 2018 fine-tune a network that knows ImageNet, which the paper followed."""
-
-PAPER = Scale(
-    "paper",
-    {
-        "cifar10": _natural("CIFAR-10", "cifar10", samples=50_000, side=32, classes=10, trusted=100),
-        "cifar100": _natural("CIFAR-100", "cifar100", samples=50_000, side=32, classes=100, trusted=10),
-        "tiny-imagenet": _natural("TinyImageNet", "tiny-imagenet", samples=100_000, side=64, classes=200, trusted=5),
-        "clothing1m": Stage(
-            "Clothing1M",
-            "clothing1m",
-            "resnet50",
-            CLOTHING_EPOCHS,
-            32,
-            "crop-flip",
-            samples=1_000_000,
-            tested=10_526,
-            shape=(3, 224, 224),
-            classes=14,
-            size=224,
-            init="timm:resnet50",
-            changed=CLOTHING,
-        ),
-    },
-    ablated=("cifar10",),
-)
-
-SMALL = Scale(
-    "small",
-    {
-        "cifar10": Stage(
-            "digits, in place of CIFAR-10",
-            "digits",
-            "mlp",
-            dict.fromkeys(SCHEDULES, 30),
-            32,
-            "none",
-            samples=1_438,
-            tested=359,
-            shape=(1, 8, 8),
-            classes=10,
-        ),
-        "cifar100": Stage(
-            "Fashion-MNIST, 3,000 images, in place of CIFAR-100",
-            "fashion-mnist",
-            "mlp",
-            dict.fromkeys(SCHEDULES, 30),
-            64,
-            "none",
-            samples=3_000,
-            tested=10_000,
-            shape=(1, 28, 28),
-            classes=10,
-            limit=3_000,
-        ),
-        "tiny-imagenet": Stage(
-            "TinyImageNet at 16 px",
-            "tiny-imagenet",
-            "mlp",
-            dict.fromkeys(SCHEDULES, 60),
-            64,
-            "none",
-            samples=12_000,
-            tested=3_000,
-            shape=(3, 16, 16),
-            classes=200,
-            size=16,
-        ),
-        "clothing1m": Stage(
-            "Clothing1M, 5,000 images at 32 px",
-            "clothing1m",
-            "slim-resnet",
-            dict.fromkeys(SCHEDULES, 20),
-            64,
-            "crop-flip",
-            samples=5_000,
-            tested=10_526,
-            shape=(3, 32, 32),
-            classes=14,
-            size=32,
-            limit=5_000,
-        ),
-    },
-    ablated=("cifar10", "cifar100"),
-)
-
+SMALL = _scale("small", ablated=("cifar10", "cifar100"))
+PAPER = _scale("paper", ablated=("cifar10",))
 SCALES = {scale.name: scale for scale in (SMALL, PAPER)}

@@ -20,21 +20,19 @@ from ..training.config import TrainConfig
 from ..training.prepare import Prepared, prepare
 from ..training.signals import Signals
 from ..training.trainer import Observer
-from . import claims, verdicts
+from . import claims
 from .catalogue import FIGURES, TABLES, Asked, Experiment, Planned
-from .cost import Estimator, in_words
 from .figures import FIGURES as DRAWN
 from .figures import Drawing
-from .plan import plan_lines, shared_settings
+from .plan import Estimator, in_words, plan_lines, shared_settings
 from .protocol import Scale
 from .runs import InUseError, RunStore
-from .tables import Results, by_run, grids, markdown
-from .text import markdown_table
+from .tables import Results, by_run, grids, markdown, markdown_table
 
 EXPERIMENTS: dict[str, Experiment] = {**TABLES, **FIGURES, "claims": claims.EXPERIMENT}
 POLL = 0.5
 """Seconds between two looks at runs that others are making."""
-MARK_STYLES = dict(zip(verdicts.MARKS.values(), ("green", "red", "yellow"), strict=True))
+MARK_STYLES = dict(zip(claims.MARKS.values(), ("green", "red", "yellow"), strict=True))
 
 
 @dataclass(frozen=True)
@@ -193,13 +191,13 @@ def _figure(reproduction: Reproduction, name: str, runs: Sequence[Planned], cons
 
 
 def _claims(reproduction: Reproduction, runs: Sequence[Planned], results: Results, console: Console) -> str:
-    found = verdicts.judge_claims(reproduction.scale, reproduction.asked, results)
-    lines = verdicts.lines(found)
+    found = claims.judge_claims(reproduction.scale, reproduction.asked, results)
+    lines = claims.verdict_lines(found)
     _show([[_coloured(text) for text in line] for line in lines], console)
-    console.print(verdicts.tally(found), highlight=False)
-    write_atomic(reproduction.folder / "claims.csv", verdicts.by_seed_csv(found).encode())
+    console.print(claims.tally(found), highlight=False)
+    write_atomic(reproduction.folder / "claims.csv", claims.by_seed_csv(found).encode())
     write_atomic(reproduction.folder / "claims-runs.csv", by_run(reproduction.scale, runs, results).encode())
-    return markdown_table(lines, right_from=3) + f"\n\n{verdicts.tally(found)}."
+    return markdown_table(lines, right_from=3) + f"\n\n{claims.tally(found)}."
 
 
 def _origin(reproduction: Reproduction, name: str, results: Results) -> str:

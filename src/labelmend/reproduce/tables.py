@@ -1,18 +1,65 @@
-"""Results as the paper's tables: best and last accuracy by row and noise level, mean and spread over seeds."""
+"""Results as the paper's tables, with the paper's own numbers: best and last accuracy by row and noise level."""
 
+import csv
+import io
 import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
 
 from .catalogue import Planned
 from .protocol import Scale
-from .published import published
 from .runs import Result
-from .text import csv_text, markdown_table
 
 Results = Mapping[str, Result]
 """What runs came to, by their keys."""
+
+
+def csv_text(rows: Sequence[Sequence[object]]) -> str:
+    """Header and rows as CSV; None as nothing."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(rows)
+    return file.getvalue()
+
+
+def markdown_table(rows: Sequence[Sequence[str]], *, right_from: int) -> str:
+    """Header and rows as a Markdown table, whose columns stand on the right from one of them on."""
+    header, *body = rows
+    rule = ["---" if place < right_from else "---:" for place in range(len(header))]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (header, rule, *body))
+
+
+def short(value: float) -> str:
+    """A number with five digits, for those who look and do not compute on."""
+    return f"{value:.5g}"
+
+
+class Published(NamedTuple):
+    """Best and last accuracy in percent; a table that gives one number gives the best."""
+
+    best: float | None
+    last: float | None
+    system: str
+    architecture: str
+
+
+@cache
+def published() -> dict[tuple[str, str, str, str], Published]:
+    """Numbers by table, data set, row and noise level, as in `published.csv`."""
+    text = files(__package__).joinpath("published.csv").read_text(encoding="utf-8")
+    return {
+        (line["table"], line["data"], line["row"], line["noise"]): Published(
+            _number(line["best"]), _number(line["last"]), line["system"], line["architecture"]
+        )
+        for line in csv.DictReader(text.splitlines())
+    }
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None
 
 
 @dataclass(frozen=True)

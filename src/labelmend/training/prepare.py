@@ -16,7 +16,7 @@ from ..data.readers.table import Columns
 from ..data.sources import SourceOptions, check_samples, open_source
 from ..data.trusted import trust
 from ..errors import InputError, lookup
-from ..methods import Entry, find
+from ..methods import RegisteredMethod, find
 from ..nets import build_net, start_from
 from ..run.directory import RunDirectory
 from .config import Optimisation, TrainConfig
@@ -32,7 +32,7 @@ class Prepared:
     """A run that has been checked and built, and has not touched the disk."""
 
     config: TrainConfig
-    entry: Entry
+    entry: RegisteredMethod
     options: Any
     optimisation: Optimisation
     data: Samples

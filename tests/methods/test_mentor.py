@@ -1,6 +1,6 @@
 import torch
 
-from labelmend.parts.mentor import STAGES, Mentor
+from labelmend.methods.mentornet import STAGES, Mentor
 
 
 def make_mentor(seed=0):

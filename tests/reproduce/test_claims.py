@@ -8,15 +8,27 @@ from dataclasses import replace
 import pytest
 from scipy.stats import t
 
-from labelmend.reproduce.catalogue import CE, Asked
-from labelmend.reproduce.claims import CLAIMS, Claim, Needed, claimed, last
+from labelmend.reproduce.catalogue import Asked
+from labelmend.reproduce.claims import (
+    CLAIMS,
+    FAILS,
+    HOLDS,
+    OPEN,
+    Claim,
+    Needed,
+    Verdict,
+    by_seed_csv,
+    claimed,
+    judge_claims,
+    tally,
+    verdict_lines,
+)
 from labelmend.reproduce.protocol import SMALL
 from labelmend.reproduce.runs import Result
-from labelmend.reproduce.verdicts import FAILS, HOLDS, OPEN, Verdict, by_seed_csv, judge_claims, lines, tally
 
 
 def verdict(effects, **bounds):
-    return Verdict(Claim("id", "says", "Table 0", last, Needed(CE, 50), **bounds), "digits", tuple(effects))
+    return Verdict(Claim("id", "says", "Table 0", "last", Needed("CE", 50), **bounds), "digits", tuple(effects))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +90,7 @@ def test_a_claim_without_its_runs_or_with_one_that_diverged_is_left_out():
 
 def test_what_is_shown():
     each = verdict((5.0, 6.0, 7.0), least=0.0)
-    assert lines([each, replace(each, source="other", effects=(1.0,))]) == [
+    assert verdict_lines([each, replace(each, source="other", effects=(1.0,))]) == [
         ["claim", "in the paper", "wanted", "digits", "other"],
         ["says", "Table 0", "above 0", "✓ 6.0 ± 1.0", "? 1.0"],
     ]

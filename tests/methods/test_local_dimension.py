@@ -11,7 +11,7 @@ import math
 import pytest
 import torch
 
-from labelmend.parts.dimensionality import local_dimension
+from labelmend.methods.d2l import local_dimension
 
 NEIGHBOURS = 20
 EXPECTED = NEIGHBOURS / (NEIGHBOURS - 2)
