@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 
 from ..training.config import TrainConfig
 from .protocol import Row, Scale
@@ -39,18 +39,7 @@ CIFAR = ("cifar10", "cifar100")
 USUAL = (0, 20, 50, 80)
 
 
-CIRCUMSTANCES = (
-    "out",
-    "root",
-    "memory",
-    "workers",
-    "device",
-    "compile",
-    "threads",
-    "save_every",
-    "resume",
-    "allow_drift",
-)
+CIRCUMSTANCES = {field.name for field in fields(TrainConfig) if field.metadata["circumstance"]}
 """Where and how a run is made, which does not make it another one."""
 KEY_DIGITS = 16
 

@@ -160,7 +160,7 @@ def _accelerator(config: TrainConfig, optimisation: Optimisation) -> Accelerator
     present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if config.device != "auto" and not present.get(config.device, False):
         names = ", ".join(name for name, there in present.items() if there)
-        raise InputError(f"device {config.device!r} is not available; here there is auto, {names}")
+        raise InputError(f"device {config.device!r} is not available; available: auto, {names}")
     precision = optimisation.precision
     if precision == "auto":
         precision = "bf16" if config.device != "cpu" and present["cuda"] and torch.cuda.is_bf16_supported() else "no"
@@ -183,7 +183,9 @@ def _check_place(run: RunDirectory, config: TrainConfig) -> None:
     if run.run_json.is_file():
         if not config.resume:
             state = run.read().get("status")
-            raise InputError(f"{run.path} holds a {state} run; go on with --resume or choose another --out")
+            raise InputError(
+                f"{run.path} holds a run that is {state}; continue it with --resume or choose another --out"
+            )
     elif config.resume:
         raise InputError(f"there is no run to resume in {run.path}")
     elif run.path.is_dir() and any(path.name != ".lock" for path in run.path.iterdir()):
