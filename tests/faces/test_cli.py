@@ -273,3 +273,9 @@ def assert_refused(shown, expected, run):
     assert len(shown.stderr.strip().splitlines()) == 1
     assert "Traceback" not in shown.stderr
     assert not run.exists()
+
+
+def test_help_is_there_at_once_because_it_imports_nothing_slow():
+    program = "import sys, labelmend.__main__; print([m for m in ('torch', 'numpy', 'pyarrow') if m in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""How a run in progress is shown: a bar on a terminal, one line per epoch elsewhere, and logs for other tools."""
+"""How a run in progress is shown: a bar on a terminal or in a notebook, lines elsewhere, and logs for other tools."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -134,7 +134,7 @@ def observed(console: Console, title: str, epochs: int, *, log: EventLog | None 
     """An observer that shows a run on this console as it can be shown there, and keeps the log."""
     logs = [] if log is None else [log]
     try:
-        if console.is_terminal:
+        if console.is_terminal or console.is_jupyter:
             with progress_bar(console) as progress:
                 yield Observers([ProgressObserver(progress, title, epochs), *logs])
         else:

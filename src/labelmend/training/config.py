@@ -12,7 +12,7 @@ from typing import Any, Literal, get_type_hints
 from ..errors import lookup
 from .settings import check_limits, typed
 
-DATA, TRAINING, RUN = "Data", "Training", "Run"
+MAIN, DATA, TRAINING, RUN = "Options", "Data", "Training", "Run"
 
 
 def about(group: str, help: str, *, circumstance: bool = False, **more: Any) -> dict[str, Any]:
@@ -41,7 +41,7 @@ class TrainConfig:
         )
     )
     out: str = field(
-        metadata=about(RUN, "Folder for the run; must not hold one yet.", metavar="RUN", circumstance=True)
+        metadata=about(MAIN, "Folder for the run; must not hold one yet.", metavar="RUN", circumstance=True)
     )
     method: str = field(default="m-dyr-h", metadata=about(TRAINING, "Training method; 'labelmend methods' lists them."))
     net: str | None = field(

@@ -34,7 +34,7 @@ def train(context: typer.Context, **given: Any) -> None:
     from ...training.signals import Signals
 
     signals = Signals()  # before the slow imports
-    given["settings"] = split_pairs(given["settings"] or [])
+    given |= {"out": str(Path(given["out"])), "settings": split_pairs(given["settings"] or [])}
     config = _resumed(explicit(context, given)) if given["resume"] else _started(given)
     from ..terminal import run_with_progress, show_summary
 
