@@ -4,7 +4,6 @@ import signal
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Annotated, Any
 
@@ -57,6 +56,8 @@ def add(command: Callable[..., None], *, panel: str) -> None:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         out.print(f"labelmend {version('labelmend')}", highlight=False)
         raise typer.Exit
 
