@@ -638,7 +638,7 @@ UNFIT = {
     "label changed": (spoil_label, "changed since the run"),
     "row missing": (spoil_rows, "changed since the run"),
     "source gone": (lambda made: made.source.unlink(), "is not there"),
-    "unfinished": (rewritten(status="running"), "running run"),
+    "unfinished": (rewritten(status="running"), "is running"),
     "no run": (lambda made: (made.run / "run.json").unlink(), "not a run directory"),
     "no data": (rewritten(data=None), "damaged"),
     "config of another kind": (rewritten(config={"source": 7}), "damaged"),

@@ -204,7 +204,7 @@ def plan(run_dir: Path, *, confidence: float | None = None, drop: bool = False) 
 def _described(run: RunDirectory) -> tuple[dict[str, Any], str]:
     described = run.read()
     if described.get("status") != "finished":
-        raise InputError(f"{run.path} holds a {described.get('status')} run; finish it with 'labelmend train --resume'")
+        raise InputError(f"{run.path} holds a run that is {described.get('status')}; finish it with --resume")
     texts = ("source", "noise", "labels", "root", "image_column", "label_column", "id_column")
     try:
         config = {"skip_bad": False, "size": None, "memory": 2.0} | dict.fromkeys(texts) | described["config"]

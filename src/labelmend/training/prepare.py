@@ -148,7 +148,9 @@ def _check_place(run: RunDirectory, config: TrainConfig) -> None:
     if run.run_json.is_file():
         if not config.resume:
             state = run.read().get("status")
-            raise InputError(f"{run.path} holds a {state} run; go on with --resume or choose another --out")
+            raise InputError(
+                f"{run.path} holds a run that is {state}; continue it with --resume or choose another --out"
+            )
     elif config.resume:
         raise InputError(f"there is no run to resume in {run.path}")
     elif run.path.is_dir() and any(path.name != ".lock" for path in run.path.iterdir()):
