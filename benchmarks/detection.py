@@ -25,11 +25,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
-from labelmend.data import Dataset
+from labelmend.data import Samples
 from labelmend.data.samples import NoisyLabels
 from labelmend.methods.paper import PUBLISHED
 from labelmend.run.model import load_model
@@ -104,9 +103,9 @@ def cleanlab(row: Row, seed: int, method: str) -> dict[str, Any]:
         given, truth = whole.data.labels.observed.numpy(), whole.data.labels.truth.numpy()
         probabilities = out_of_fold(whole, method, epochs, Path(folder))
     flagged = find_label_issues(given, probabilities, n_jobs=1)
-    noise_tracker = 1 - get_label_quality_scores(given, probabilities)
+    suspicion = 1 - get_label_quality_scores(given, probabilities)
     suggested = np.where(flagged, probabilities.argmax(axis=1), given)
-    found = scores(given != truth, noise_tracker, flagged, suggested == truth)
+    found = scores(given != truth, suspicion, flagged, suggested == truth)
     return found | {
         "wrong_after": float((suggested != truth).mean()),
         "estimated_rate": float(flagged.mean()),
@@ -126,19 +125,14 @@ def out_of_fold(whole: Prepared, method: str, epochs: int, folder: Path) -> Any:
             noise=None, labels=None, limit=None, settings={"batch_size": str(whole.choices.batch_size)},
         )  # fmt: skip
         run, _ = train(prepare(config, data=subset(data, kept)))
-        probabilities[held] = load_model(run).probabilities(data.samples(held.tolist()))
+        probabilities[held] = load_model(run).probabilities(data.loaded(held.tolist()))
     return probabilities
 
 
-def subset(data: Dataset, rows: Any) -> Dataset:
-    kept = torch.from_numpy(rows)
-    return replace(
-        data,
-        inputs=data.inputs[kept],
-        labels=NoisyLabels(data.labels.observed[kept]),
-        ids=[data.ids[i] for i in rows],
-        test=None,
-    )
+def subset(data: Samples, rows: Any) -> Samples:
+    """Some of the samples, with given labels only."""
+    part = data.take(rows.tolist())
+    return replace(part, labels=NoisyLabels(part.labels.observed), test=None)
 
 
 def units(epochs: int) -> float:
@@ -147,12 +141,12 @@ def units(epochs: int) -> float:
     return epochs * (1 + 1 / 3 + (1 - warm_up / published) / 3)
 
 
-def scores(wrong: Any, noise_tracker: Any, flagged: Any, right_after: Any) -> dict[str, Any]:
+def scores(wrong: Any, suspicion: Any, flagged: Any, right_after: Any) -> dict[str, Any]:
     """How well the wrong labels are ranked, flagged and replaced."""
     hits = int((wrong & flagged).sum())
     return {
-        "auc": float(roc_auc_score(wrong, noise_tracker)),
-        "average_precision": float(average_precision_score(wrong, noise_tracker)),
+        "auc": float(roc_auc_score(wrong, suspicion)),
+        "average_precision": float(average_precision_score(wrong, suspicion)),
         "precision": hits / max(int(flagged.sum()), 1),
         "recall": hits / max(int(wrong.sum()), 1),
         "suggestions_right": float(right_after[wrong & flagged].mean()) if hits else None,

@@ -87,7 +87,7 @@ def run(method: str, seed: int, **options: Any) -> dict[str, Any]:
         prepared = prepare(config)
         if prepared.data.test is not None:
             prepared.data = replace(prepared.data, test=first(prepared.data.test))
-        finished, _ = train(prepared, report=False)
+        finished, _ = train(prepared)
         summary: dict[str, Any] = finished.read()["summary"]
         return summary | {"epochs": [record["seconds"] for record in finished.epochs()]}
 

@@ -22,8 +22,7 @@ import torch
 from common import stamp
 from speed import Figures, Images, say
 
-from labelmend.data import Dataset, open_source
-from labelmend.data.feed import Normaliser
+from labelmend.data import Samples, open_source
 from labelmend.training.assemble import assemble
 from labelmend.training.config import TrainConfig
 from labelmend.training.prepare import prepare
@@ -32,16 +31,16 @@ from labelmend.training.trainer import Trainer
 LIMIT = 0.05
 
 
-def cases() -> dict[str, tuple[Dataset, str | None]]:
+def cases() -> dict[str, tuple[Samples, str | None]]:
     """Data and network: the one that labelmend would choose, or this one."""
     return {"digits": (open_source("digits")[0], None), "random 32x32x3": (Images(2560).dataset(), "slim-resnet")}
 
 
-def trainer_of(data: Dataset, net: str | None, folder: Path, epochs: int) -> Trainer:
+def trainer_of(data: Samples, net: str | None, folder: Path, epochs: int) -> Trainer:
     """A run with the default method that stands before its first epoch."""
     prepared = prepare(TrainConfig(data.name, str(folder), net=net, epochs=epochs, device="cpu", threads=1), data=data)
     prepared.run.create({})
-    return assemble(prepared, Normaliser.of(data.inputs))
+    return assemble(prepared, prepared.engine.start(), data.kind.normaliser(data.inputs))
 
 
 def timed(owner: object, name: str) -> list[float]:
@@ -59,7 +58,7 @@ def timed(owner: object, name: str) -> list[float]:
     return spent
 
 
-def measured(data: Dataset, net: str | None, folder: Path, rounds: int) -> Figures:
+def measured(data: Samples, net: str | None, folder: Path, rounds: int) -> Figures:
     """Seconds of the parts of an epoch, and the share of it that saving adds."""
     trainer = trainer_of(data, net, folder, rounds + 1)
     every = 100 // sum(trainer.method.tracks(epoch) for epoch in range(1001, 1101))

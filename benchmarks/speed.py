@@ -49,8 +49,8 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from labelmend.core import generator
-from labelmend.data import Dataset
-from labelmend.data.feed import Normaliser
+from labelmend.data import Samples
+from labelmend.data.kinds.images import Images as ImageKind
 from labelmend.data.samples import NoisyLabels
 from labelmend.detect.ledger import Ledger
 from labelmend.mixture import PERCENTILES, noise_model
@@ -84,14 +84,14 @@ class Images:
     side: int = 32
     classes: int = 10
 
-    def dataset(self) -> Dataset:
+    def dataset(self) -> Samples:
         """Random colour images with random labels."""
         rng = generator(0, "speed", *asdict(self).values())
         shape = (self.samples, 3, self.side, self.side)
         inputs = torch.randint(256, shape, generator=rng, dtype=torch.uint8)
         labels = torch.randint(self.classes, (self.samples,), generator=rng)
         classes, ids = ([str(number) for number in range(count)] for count in (self.classes, self.samples))
-        return Dataset("random", inputs, NoisyLabels(labels), classes, ids)
+        return Samples("random", ImageKind(), inputs, NoisyLabels(labels), classes, ids, ids)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class System:
     method: str
     details: str = "fast"
 
-    def trainer(self, data: Dataset, net: str, threads: int, folder: Path) -> Trainer:
+    def trainer(self, data: Samples, net: str, threads: int, folder: Path) -> Trainer:
         """A run that stands before its first epoch."""
         config = TrainConfig(
             data.name, str(folder), method=self.method, net=net, epochs=TIMELINE, device="cpu", threads=threads,
@@ -109,7 +109,7 @@ class System:
         )  # fmt: skip
         prepared = prepare(config, data=data)
         prepared.run.create({})
-        return assemble(prepared, Normaliser.of(data.inputs))
+        return assemble(prepared, prepared.engine.start(), data.kind.normaliser(data.inputs))
 
 
 EPOCH_IMAGES = {"slim-resnet": Images(2560), "convnet": Images(2560), "preact-resnet18": Images(256)}

@@ -1,32 +1,23 @@
-"""labelmend: train on wrong labels, and get them fixed."""
+"""labelmend: find wrong labels, train on them all the same, and get them fixed.
 
-from typing import Any
+import labelmend as lm
+
+run = lm.train("photos/", out="runs/photos")
+run.suspects(20)
+"""
+
+from typing import TYPE_CHECKING, Any
 
 from .errors import InputError
 from .training.config import TrainConfig
 
-__version__ = "0.1.0"
-__all__ = [
-    "BetaMixture",
-    "GaussianMixture",
-    "InputError",
-    "NoiseModel",
-    "TrainConfig",
-    "as_dataset",
-    "load_model",
-    "prepare",
-    "train",
-]
+if TYPE_CHECKING:
+    from .faces.python import Run, load, train
 
-_HOMES = {
-    "BetaMixture": "mixture",
-    "GaussianMixture": "mixture",
-    "NoiseModel": "mixture",
-    "as_dataset": "data.readers.objects",
-    "load_model": "run.model",
-    "prepare": "training.prepare",
-    "train": "training.session",
-}
+__version__ = "0.1.0"
+__all__ = ["InputError", "Run", "TrainConfig", "load", "train"]
+
+_HOMES = {"Run": "faces.python", "load": "faces.python", "train": "faces.python"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,9 +1,9 @@
 """The `labelmend` command: the library's own commands and, beside them, the paper's reproduction."""
 
-from .faces.cli import app, run_command
+from .faces.cli import RESEARCH, add, run_command
 from .reproduce.command import reproduce
 
-app.command()(reproduce)
+add(reproduce, panel=RESEARCH)
 
 
 def main() -> None:

@@ -145,7 +145,7 @@ class Mix:
 class Step:
     """One optimisation step, and the forward passes that parts share in it.
 
-    A pass is run only if somebody asks for its result, and once: the clean one without gradients, in evaluation
+    A pass is run only when its result is needed, and only once: the clean one without gradients, in evaluation
     mode or in training mode.
     """
 

@@ -27,7 +27,7 @@ class Learner:
     """A network with its optimiser: predicts when called, and learns by `descend`.
 
     `trained` is the network as it is called in training where that is another object, such as one that shares its
-    gradients with other processes. `fresh` builds the network anew as it was before its first step.
+    gradients with other processes. `fresh` builds the network again as it was before its first step.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Learner:
     def reset(self) -> None:
         """Forget everything learned: the weights from before the first step, and no momentum."""
         if self.fresh is None:
-            raise TypeError("this learner has no `fresh` function to build its network anew")
+            raise TypeError("this learner has no `fresh` function to build its network again")
         self.network.load_state_dict(self.fresh().state_dict())
         self.optimiser.state.clear()
 

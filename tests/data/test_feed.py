@@ -1,8 +1,10 @@
 import torch
 
 from labelmend.core import Draws, generator
-from labelmend.data.feed import MemoryFeed, Normaliser, batch_bounds
-from labelmend.data.kinds.augment import Augment
+from labelmend.data.feed import SampleFeed, batch_bounds
+from labelmend.data.kinds import Augment
+from labelmend.data.kinds.features import Features
+from labelmend.data.kinds.images import Images
 
 
 def images(count=33, channels=3, side=16):
@@ -11,8 +13,8 @@ def images(count=33, channels=3, side=16):
 
 def feed(**changes):
     x = images()
-    options = {"normalise": Normaliser.of(x), "batch_size": 16} | changes
-    return MemoryFeed(x, torch.arange(33) % 5, **options)
+    options = {"normalise": Images().normaliser(x), "batch_size": 16} | changes
+    return SampleFeed(x, torch.arange(33) % 5, **options)
 
 
 def test_an_epoch_holds_every_sample_once_in_an_order_of_its_own():
@@ -40,7 +42,7 @@ def test_a_sweep_is_in_order_and_normalised_to_zero_mean_and_unit_variance():
 
 def test_a_constant_feature_is_centred_and_not_divided_by_zero():
     rows = torch.tensor([[1.0, 5.0], [3.0, 5.0]])
-    assert torch.equal(Normaliser.of(rows)(rows), torch.tensor([[-1.0, 0.0], [1.0, 0.0]]))
+    assert torch.equal(Features().normaliser(rows)(rows), torch.tensor([[-1.0, 0.0], [1.0, 0.0]]))
 
 
 def test_two_views_of_a_batch_differ():

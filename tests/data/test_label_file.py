@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from labelmend.core import generator
-from labelmend.data import label_file, noise
+from labelmend.data import noise
+from labelmend.data.kinds.features import Features
 from labelmend.data.label_file import read_labels, write_label_file
 from labelmend.data.noise import NoiseSpec, inject, wrong_rate
-from labelmend.data.samples import Dataset, NoisyLabels
+from labelmend.data.samples import NoisyLabels, Samples
 from labelmend.errors import InputError
 
 CIFAR10N = Path(__file__).parents[3] / "shared" / "data" / "cifar10n" / "labels.npz"
@@ -21,7 +22,9 @@ SPEC = NoiseSpec.parse("symmetric-excl:0.4")
 
 def dataset(samples=60, names=NAMES):
     labels = torch.arange(samples) % len(names)
-    return Dataset("toy", torch.zeros(samples, 2), NoisyLabels(labels), names, [f"s{i}" for i in range(samples)])
+    return Samples(
+        "toy", Features(), torch.zeros(samples, 2), NoisyLabels(labels), names, [f"s{i}" for i in range(samples)]
+    )
 
 
 def written(path, **changes):
@@ -188,14 +191,14 @@ def test_files_that_cannot_be_read_are_refused_with_a_reason(tmp_path, monkeypat
     assert "cannot be read" in refusal(tmp_path / "damaged.npz")
     assert "cannot be read" in refusal(tmp_path / "objects.npz")
     assert "cannot be read" in refusal(tmp_path / "bad.csv")
-    assert "no column 'id'" in refusal(tmp_path / "empty.csv")
+    assert "Empty CSV file" in refusal(tmp_path / "empty.csv")
     assert "no column 'label'" in refusal(table(tmp_path / "name.csv", ["s0"], ["ant"], header="id,name"))
     assert "there is no file" in refusal(tmp_path / "absent.npz:label")
     assert ".npz, .csv or .pt" in refusal(tmp_path / "labels.txt")
     assert ".npz, .csv or .pt" in refusal("labels")
     np.savez_compressed(tmp_path / "bomb.npz", label=np.zeros(100_000, int))
-    monkeypatch.setattr(label_file, "FILE_LIMIT", 2000)
-    assert "unpacks" in refusal(tmp_path / "bomb.npz")
+    monkeypatch.setattr("labelmend.data.limits.UNPACKED_FREELY", 2000)
+    assert "would unpack" in refusal(tmp_path / "bomb.npz")
     monkeypatch.setattr(noise, "FILE_LIMIT", 10)
     assert "are read" in refusal(tmp_path / "bad.csv")
 

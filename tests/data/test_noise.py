@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -6,10 +7,10 @@ import torch
 
 from labelmend.core import generator
 from labelmend.data import inject, noise
-from labelmend.data.listing import Listing
+from labelmend.data.kinds.features import Features
+from labelmend.data.kinds.images import ImageFiles, Images
 from labelmend.data.noise import CIFAR100_SUPERCLASSES, KINDS, NoiseSpec, nominal_rate, wrong_rate
-from labelmend.data.samples import Dataset, NoisyLabels
-from labelmend.data.stream import StreamedImages
+from labelmend.data.samples import NoisyLabels, Samples
 from labelmend.errors import InputError
 
 NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
@@ -21,7 +22,14 @@ def dataset(names=NAMES, samples=10 * A_CLASS, inputs=None):
     if inputs is None:
         inputs = torch.randn(samples, 6, generator=generator(0, "inputs"))
     ids = [str(i) for i in range(len(inputs))]
-    return Dataset("toy", inputs, NoisyLabels(torch.arange(len(inputs)) % len(names)), names, ids)
+    return Samples(
+        "toy",
+        Features() if inputs.dim() == 2 else Images(),
+        inputs,
+        NoisyLabels(torch.arange(len(inputs)) % len(names)),
+        names,
+        ids,
+    )
 
 
 def corrupt(text, data=None, seed=0):
@@ -188,7 +196,7 @@ def test_the_nominal_rate_of_a_matrix_counts_frequent_classes_more(tmp_path):
     file = saved(tmp_path / "rates.json", [[1, 0], [0.5, 0.5]])
     spec = NoiseSpec.parse(f"matrix:{file}")
     labels = torch.tensor([0, 1, 1, 1])
-    data = Dataset("toy", torch.zeros(4, 1), NoisyLabels(labels), ["a", "b"], list("wxyz"))
+    data = Samples("toy", Features(), torch.zeros(4, 1), NoisyLabels(labels), ["a", "b"], list("wxyz"))
     assert nominal_rate(data, spec) == pytest.approx(0.375)
     assert nominal_rate(inject(data, spec, generator(0)), spec) == pytest.approx(0.375)
     assert nominal_rate(data, NoiseSpec.parse("pair:0.2")) == 0.2
@@ -286,8 +294,7 @@ def test_pickled_and_oversized_files_are_not_read(tmp_path, monkeypatch):
 
 
 def test_instance_noise_is_refused_for_images_that_are_streamed_from_disk():
-    listing = Listing("toy", ["a.png", "b.png"], [0, 1], ["a", "b"], ["", ""], ["x", "y"], None)
-    streamed = StreamedImages(listing, (3, 8, 8))
-    data = Dataset("toy", streamed, NoisyLabels(torch.tensor([0, 1])), ["x", "y"], ["a", "b"])
+    streamed = ImageFiles([Path("a.png"), Path("b.png")], ["", ""], shape=(3, 8, 8))
+    data = Samples("toy", Images(), streamed, NoisyLabels(torch.tensor([0, 1])), ["x", "y"], ["a", "b"])
     assert "streamed" in refusal("instance:0.4", data)
     assert wrong_rate(corrupt("pair:1", data)) == 1

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from labelmend.data.kinds.images import Images
 from labelmend.data.preflight import PreflightError
 from labelmend.data.readers.table import Columns
 from labelmend.data.sources import SourceOptions, open_inputs, open_source
@@ -177,7 +178,7 @@ def test_images_of_several_sizes_come_to_one_and_size_is_obeyed(tmp_path):
 def test_a_second_reading_comes_from_the_cache_and_a_changed_file_does_not(tmp_path, monkeypatch):
     root = folder(tmp_path / "set")
     first = open_source(str(root))[0].inputs
-    monkeypatch.setattr("labelmend.data.sources.examine", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr("labelmend.data.kinds.images.ImageFiles.headers", lambda *_: pytest.fail("read again"))
     assert (open_source(str(root))[0].inputs == first).all()
     monkeypatch.undo()
     (root / "cat" / "0.png").write_bytes(encoded(picture(seed=999)))
@@ -343,9 +344,9 @@ def test_hugging_face_class_names_keep_their_order(tmp_path):
 def test_prediction_needs_no_labels_and_brings_images_to_the_models_shape(tmp_path):
     root = folder(tmp_path / "set")
     (root / "t.csv").write_text("path\ncat/0.png\ndog/0.png\n")
-    inputs, ids = open_inputs(str(root / "t.csv"), (1, 8, 8))
-    assert inputs.shape == (2, 1, 8, 8)
-    assert ids == ["cat/0.png", "dog/0.png"]
+    samples = open_inputs(str(root / "t.csv"), Images(), (1, 8, 8))
+    assert samples.inputs.shape == (2, 1, 8, 8)
+    assert samples.ids == ["cat/0.png", "dog/0.png"]
 
 
 def test_a_test_table_with_an_unknown_class_is_refused(tmp_path):

@@ -2,8 +2,10 @@ import pytest
 import torch
 
 from labelmend.core import generator
-from labelmend.data import Dataset, NoisyLabels
-from labelmend.data.feed import MemoryFeed, Normaliser, TrustedSamples
+from labelmend.data import NoisyLabels, Samples
+from labelmend.data.feed import SampleFeed, TrustedSamples
+from labelmend.data.kinds import Normaliser
+from labelmend.data.kinds.features import Features
 from labelmend.data.trusted import trust
 from labelmend.errors import InputError
 
@@ -12,7 +14,7 @@ def make_data(*, truth=True):
     """Twenty samples of two classes, a and b by turns; every label is wrong."""
     right = torch.arange(20) % 2
     labels = NoisyLabels(1 - right, right if truth else None)
-    return Dataset("set", torch.arange(40.0).view(20, 2), labels, ["a", "b"], [f"s{i}" for i in range(20)])
+    return Samples("set", Features(), torch.arange(40.0).view(20, 2), labels, ["a", "b"], [f"s{i}" for i in range(20)])
 
 
 @pytest.mark.parametrize("text", ["3", "3-per-class"])
@@ -77,14 +79,14 @@ def test_a_file_with_a_fault_is_refused(tmp_path, content, complaint):
 def test_what_is_trusted_is_part_of_the_fingerprint():
     data = make_data()
     right = trust("10-per-class", data, generator(0))
-    assert right.fingerprint() != Dataset(**(vars(right) | {"trusted": None})).fingerprint()
+    assert right.fingerprint() != Samples(**(vars(right) | {"trusted": None})).fingerprint()
 
 
 def test_trusted_batches_know_where_their_samples_stand_in_the_training_set():
     index = torch.tensor([3, 5, 8])
     inputs = torch.tensor([[3.0], [5.0], [8.0]])
     same = Normaliser(torch.zeros(1), torch.ones(1))
-    trusted = TrustedSamples(index, MemoryFeed(inputs, torch.tensor([0, 1, 0]), normalise=same, batch_size=2))
+    trusted = TrustedSamples(index, SampleFeed(inputs, torch.tensor([0, 1, 0]), normalise=same, batch_size=2))
     drawn = trusted.draw(2, generator(0))
     assert len(drawn) == 2
     assert drawn.inputs[:, 0].tolist() == drawn.index.tolist()

@@ -9,6 +9,10 @@ import time
 
 import numpy as np
 import pytest
+from typer.main import get_command
+
+from labelmend import __version__ as labelmend_version
+from labelmend.faces.cli import app
 
 TINY = ("--epochs", "1", "--limit", "120", "--threads", "1")
 
@@ -32,8 +36,12 @@ def test_train_then_report_then_predict(tmp_path, labelmend):
     assert labelmend("report", tmp_path / "run").returncode == 0
     unlabelled = archive(tmp_path / "new.npz", x=features()["x"])
     predicted = labelmend("predict", tmp_path / "run", unlabelled)
-    assert predicted.stdout.splitlines()[0] == "id,predicted,probability"
-    assert len(predicted.stdout.splitlines()) == 61
+    header, *rows = [line.split(",") for line in predicted.stdout.splitlines()]
+    assert header == ["id", "predicted", "probability", "p(0)", "p(1)", "p(2)"]
+    assert len(rows) == 60
+    for _, cls, probability, *every in rows:
+        assert every[int(cls)] == probability == max(every, key=float)
+        assert sum(map(float, every)) == pytest.approx(1, abs=1e-4)
 
 
 def wrong_rows(path, rows=600):
@@ -51,14 +59,20 @@ def wrong_rows(path, rows=600):
 
 
 def test_wrong_labels_are_listed_corrected_and_brought_back(tmp_path, labelmend):
-    table, run = tmp_path / "rows.csv", tmp_path / "run"
+    table, run = tmp_path / "rows.csv", tmp_path / "my run"
     truth = wrong_rows(table)
-    assert (
-        labelmend("train", table, "--label-column", "label", "--out", run, "--epochs", 20, "--threads", 1).returncode
-        == 0
-    )
+    trained = labelmend("train", table, "--label-column", "label", "--out", run, "--epochs", 20, "--threads", 1)
+    assert trained.returncode == 0
+    assert f"labelmend apply '{run}' --out DEST" in trained.stdout
     listed = labelmend("labels", run, "--top", 5)
     assert listed.stdout.splitlines()[0].split() == ["sample", "given", "suggested", "P(wrong)", "steady", "verdict"]
+    flagged = json.loads((run / "noise.json").read_text())["flagged"]
+    assert flagged > 20
+    assert len(listed.stdout.splitlines()) == 7
+    assert f"5 of {flagged};" in listed.stdout
+    assert f"20 of {flagged};" in labelmend("labels", run).stdout
+    assert labelmend("labels", run, "--top", 5, "--out", tmp_path / "five.csv").returncode == 0
+    assert len((tmp_path / "five.csv").read_text().splitlines()) == 6
     assert (
         labelmend(
             "labels", run, "--cleanlab", "--verdict", "keep,relabel,look", "--out", tmp_path / "all.csv"
@@ -68,15 +82,18 @@ def test_wrong_labels_are_listed_corrected_and_brought_back(tmp_path, labelmend)
     exported = (tmp_path / "all.csv").read_text().splitlines()
     assert exported[0].startswith("is_label_issue,label_score,given_label,predicted_label,id")
     assert len(exported) == 601
-    dry = labelmend("apply", run, "--out", tmp_path / "corrected")
+    corrected = tmp_path / "my corrected set"
+    dry = labelmend("apply", run, "--out", corrected)
     assert "--write" in dry.stdout
-    assert not (tmp_path / "corrected").exists()
-    assert labelmend("apply", run, "--out", tmp_path / "corrected", "--write").returncode == 0
-    corrected = (tmp_path / "corrected" / "rows.csv").read_text().splitlines()[1:]
-    right = [line.split(",")[-1] == "abc"[y] for line, y in zip(corrected, truth, strict=True)]
+    assert not (corrected).exists()
+    written = labelmend("apply", run, "--out", corrected, "--write")
+    assert written.returncode == 0
+    assert f"labelmend undo '{corrected}'" in written.stdout
+    rows = (corrected / "rows.csv").read_text().splitlines()[1:]
+    right = [line.split(",")[-1] == "abc"[y] for line, y in zip(rows, truth, strict=True)]
     assert np.mean(right) > 0.97
-    assert labelmend("undo", tmp_path / "corrected").returncode == 0
-    assert (tmp_path / "corrected" / "rows.csv").read_bytes() == table.read_bytes()
+    assert labelmend("undo", corrected).returncode == 0
+    assert (corrected / "rows.csv").read_bytes() == table.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -109,6 +126,12 @@ def test_two_people_train_on_the_same_noise_by_a_label_file(tmp_path, labelmend)
     made = labelmend("noise", "digits", "--noise", "symmetric:0.8", "--out", file)
     assert made.returncode == 0, made.stderr
     assert "nominal 80.0%" in made.stdout
+    before = file.read_bytes()
+    again = labelmend("noise", "digits", "--noise", "symmetric:0.2", "--out", file)
+    assert (again.returncode, file.read_bytes()) == (2, before)
+    assert "--force" in again.stderr
+    assert labelmend("noise", "digits", "--noise", "symmetric:0.8", "--out", file, "--force").returncode == 0
+    assert file.read_bytes() == before
     for name in ("one", "two"):
         assert labelmend("train", "digits", "--labels", file, "--out", tmp_path / name, *TINY).returncode == 0
     tables = [(tmp_path / name / "labels.csv").read_bytes() for name in ("one", "two")]
@@ -126,10 +149,24 @@ def test_methods_lists_every_system_of_the_paper_and_their_settings(labelmend):
     assert "paper|released" in labelmend("methods", "m-dyr-h").stdout
 
 
-def test_help_teaches(labelmend):
-    shown = labelmend("train", "--help").stdout
-    assert "Try: labelmend train digits" in shown
-    assert "--noise" in shown
+@pytest.mark.parametrize("command", sorted(get_command(app).commands))
+def test_the_help_of_each_command_has_an_example_and_no_types_of_flags(command, labelmend):
+    shown = labelmend(command, "--help").stdout
+    assert f"Try: labelmend {command}" in shown
+    assert "bool" not in shown
+
+
+def test_help_leads_with_the_task_and_groups_commands_by_it(labelmend):
+    shown = labelmend("--help").stdout
+    headings = ["Find the wrong labels", "Find wrong labels", "Fix them", "Use the model", "Research"]
+    places = [shown.index(heading) for heading in headings]
+    assert places == sorted(places)
+    assert "bool" not in shown
+
+
+def test_the_version_is_told(labelmend):
+    shown = labelmend("--version")
+    assert (shown.returncode, shown.stdout) == (0, f"labelmend {labelmend_version}\n")
 
 
 BAD = {
@@ -165,7 +202,7 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_usage_gets_one_sentence_and_leaves_nothing(case, tmp_path, labelmend, monkeypatch):
-    monkeypatch.setattr("labelmend.training.prepare.bf16_on_cpu", lambda: False)
+    monkeypatch.setattr("labelmend.training.engine.bf16_on_cpu", lambda: False)
     words, expected = BAD[case]
     shown = labelmend("train", *words, "--out", tmp_path / "run")
     assert_refused(shown, expected, tmp_path / "run")
@@ -175,10 +212,10 @@ ODD = {
     "no y": ({"x": np.zeros((4, 2))}, "no array 'y'"),
     "no x": ({"y": np.zeros(4)}, "no array 'x'"),
     "unequal lengths": ({"x": np.zeros((4, 2)), "y": np.arange(5)}, "4 samples in x but 5 labels"),
-    "labels with NaN": ({"x": np.zeros((4, 2)), "y": np.array([0, 1, np.nan, 0])}, "first in row 2"),
+    "labels with NaN": ({"x": np.zeros((4, 2)), "y": np.array([0, 1, np.nan, 0])}, "row 2: no label"),
     "single class": ({"x": np.zeros((4, 2)), "y": np.zeros(4)}, "single class"),
-    "feature missing": ({"x": np.array([[1.0], [np.nan]]), "y": np.arange(2)}, "row 1 of x"),
-    "float images": ({"x": np.zeros((4, 8, 8)), "y": np.arange(4)}, "uint8"),
+    "feature missing": ({"x": np.array([[1.0], [np.nan]]), "y": np.arange(2)}, "row 1: a missing"),
+    "float images": ({"x": np.full((4, 8, 8), 9.0), "y": np.arange(4)}, "floats outside 0..1"),
     "two-dimensional labels": ({"x": np.zeros((4, 2)), "y": np.zeros((4, 2))}, "labels are one number"),
     "pickled objects": ({"x": np.array([{}, {}]), "y": np.arange(2)}, "plain arrays"),
     "test with unknown class": (
@@ -206,7 +243,7 @@ def test_a_finished_run_is_not_overwritten(tmp_path, labelmend):
     before = (tmp_path / "run" / "labels.csv").read_bytes()
     again = labelmend("train", "digits", "--out", tmp_path / "run", *TINY)
     assert again.returncode == 2
-    assert "--resume" in again.stderr
+    assert "holds a run that is finished; continue it with --resume" in again.stderr
     assert (tmp_path / "run" / "labels.csv").read_bytes() == before
 
 
@@ -220,14 +257,14 @@ def test_a_terminated_run_says_so_and_resumes(tmp_path):
     os.kill(process.pid, signal.SIGTERM)
     _, shown = process.communicate(timeout=30)
     assert process.returncode == 143
-    assert "--resume" in shown
+    assert f"continue with: labelmend train --out {tmp_path / 'run'} --resume" in shown
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "interrupted"
 
 
 def test_the_installed_module_runs_in_a_process_of_its_own():
     shown = subprocess.run([sys.executable, "-m", "labelmend", "--help"], capture_output=True, text=True)
     assert shown.returncode == 0
-    assert "Train on wrong labels" in shown.stdout
+    assert "Find the wrong labels" in shown.stdout
 
 
 def assert_refused(shown, expected, run):
@@ -236,3 +273,9 @@ def assert_refused(shown, expected, run):
     assert len(shown.stderr.strip().splitlines()) == 1
     assert "Traceback" not in shown.stderr
     assert not run.exists()
+
+
+def test_help_is_there_at_once_because_it_imports_nothing_slow():
+    program = "import sys, labelmend.__main__; print([m for m in ('torch', 'numpy', 'pyarrow') if m in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from labelmend.data.readers.arrays import digits
+from labelmend.data.readers.named.digits import digits
 from labelmend.data.readers.table import Columns
-from labelmend.data.sources import SourceOptions, label_names, list_source, open_source
+from labelmend.data.sources import SourceOptions, open_source, read_source
 from labelmend.errors import InputError
 from labelmend.fix.plan import plan
 from labelmend.fix.undo import undo
@@ -361,8 +361,8 @@ def test_the_label_column_of_the_run_is_the_one_that_changes(tmp_path):
     labels = {str(i): "ab"[i % 2] for i in range(6)}
     made_run(tmp_path / "run", tmp_path / "rows.csv", labels, relabel={"0": "b"}, label_column="mine")
     plan(tmp_path / "run").write(tmp_path / "out.csv")
-    opened = list_source(str(tmp_path / "out.csv"), SourceOptions(columns=columns))
-    assert label_names(opened)[0] == ["b", *"babab"]
+    opened = read_source(str(tmp_path / "out.csv"), SourceOptions(columns=columns))
+    assert opened.label_names == ["b", *"babab"]
 
 
 def test_a_named_set_becomes_an_archive(tmp_path):
@@ -638,7 +638,7 @@ UNFIT = {
     "label changed": (spoil_label, "changed since the run"),
     "row missing": (spoil_rows, "changed since the run"),
     "source gone": (lambda made: made.source.unlink(), "is not there"),
-    "unfinished": (rewritten(status="running"), "running run"),
+    "unfinished": (rewritten(status="running"), "is running"),
     "no run": (lambda made: (made.run / "run.json").unlink(), "not a run directory"),
     "no data": (rewritten(data=None), "damaged"),
     "config of another kind": (rewritten(config={"source": 7}), "damaged"),

@@ -88,7 +88,7 @@ def test_a_signal_stops_it_with_a_word_on_how_to_go_on(reproduce, monkeypatch):
     monkeypatch.setattr("labelmend.reproduce.reproduce.make_runs", stopped)
     shown = reproduce(*GRID)
     assert shown.returncode == 143
-    assert "the same command goes on" in shown.stderr
+    assert "the same command continues" in shown.stderr
     assert "--resume" not in shown.stderr
 
 

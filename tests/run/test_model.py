@@ -3,13 +3,14 @@
 import pytest
 import torch
 
-import labelmend
 from labelmend.core import head_of
 from labelmend.data.sources import SourceOptions, open_source
+from labelmend.errors import InputError
+from labelmend.run.model import load_model
 
 
 def test_features_are_what_the_last_layer_makes_its_prediction_of(train_digits):
-    model = labelmend.load_model(train_digits())
+    model = load_model(train_digits().path)
     data, _ = open_source("digits", SourceOptions())
     features = model.features(data.test.inputs)
     assert len(features) == len(data.test.inputs)
@@ -18,14 +19,14 @@ def test_features_are_what_the_last_layer_makes_its_prediction_of(train_digits):
 
 
 def test_samples_of_another_shape_are_refused(train_digits):
-    model = labelmend.load_model(train_digits())
+    model = load_model(train_digits().path)
     for use in (model.features, model.probabilities):
-        with pytest.raises(labelmend.InputError, match="takes samples of shape"):
+        with pytest.raises(InputError, match="takes samples of shape"):
             use(torch.zeros(3, 1, 9, 9))
 
 
 def test_a_copy_on_another_device_leaves_the_model_where_it_is(train_digits):
-    model = labelmend.load_model(train_digits())
+    model = load_model(train_digits().path)
     inputs = torch.randint(0, 17, (5, 1, 8, 8), dtype=torch.uint8)
     before = model.probabilities(inputs)
     elsewhere = model.to(torch.device("meta"))

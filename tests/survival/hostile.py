@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from labelmend.data.readers.arrays import digits
+from labelmend.data.readers.named.digits import digits
 
 ALLOWANCE = 200 << 10  # KiB, as the system counts
 SECONDS = 60

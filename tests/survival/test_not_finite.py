@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 import labelmend.training.session as training
 from labelmend.core import Learner
-from labelmend.data.feed import MemoryFeed
+from labelmend.data.feed import SampleFeed
 from labelmend.detect.ledger import Ledger
 from labelmend.methods.recipe import Recipe
 from labelmend.run.directory import RunDirectory
@@ -88,7 +88,7 @@ class Injection:
             tensor[tuple(self.chance.randrange(size) for size in tensor.shape)] = self.value
 
     def install(self, monkeypatch):
-        shuffled, objective, write = MemoryFeed.shuffled, Recipe.objective, Ledger.write
+        shuffled, objective, write = SampleFeed.shuffled, Recipe.objective, Ledger.write
 
         def spoilt_batches(feed, *given, **named):
             for batch in shuffled(feed, *given, **named):
@@ -122,7 +122,7 @@ class Injection:
                 self.sample = int(self.chance.choice(index.tolist()))
                 ledger.losses[self.sample] = self.value
 
-        monkeypatch.setattr(MemoryFeed, "shuffled", spoilt_batches)
+        monkeypatch.setattr(SampleFeed, "shuffled", spoilt_batches)
         monkeypatch.setattr(Recipe, "objective", spoilt_objective)
         monkeypatch.setattr(Learner, "descend", spoilt_descend)
         monkeypatch.setattr(Ledger, "write", spoilt_write)

@@ -1,7 +1,7 @@
 """From what the user has to what a method trains on."""
 
 from .noise import inject
-from .samples import Dataset, NoisyLabels, Split
+from .samples import NoisyLabels, Samples
 from .sources import SourceOptions, open_source
 
-__all__ = ["Dataset", "NoisyLabels", "SourceOptions", "Split", "inject", "open_source"]
+__all__ = ["NoisyLabels", "Samples", "SourceOptions", "inject", "open_source"]

@@ -1,44 +1,17 @@
-"""Batches of a data set that lies in memory, on the device that trains."""
+"""Batches of samples on the device that trains, from memory or decoded by worker processes while it trains."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader
 
-from ..core import Batch, Draws, to_device
-from .kinds.augment import Augment
-
-
-@dataclass(frozen=True)
-class Normaliser:
-    """Inputs to zero mean and unit variance, per channel or per feature column."""
-
-    mean: Tensor
-    std: Tensor
-
-    @classmethod
-    def of(cls, inputs: Tensor) -> "Normaliser":
-        """Statistics of the training inputs themselves; a constant channel is only centred."""
-        if inputs.dim() == 4:
-            counts = [torch.bincount(channel.flatten(), minlength=256).double() for channel in inputs.unbind(1)]
-            level = torch.arange(256, dtype=torch.float64)
-            mean = torch.stack([(c @ level) / c.sum() for c in counts])
-            square = torch.stack([(c @ level.square()) / c.sum() for c in counts])
-            std = (square - mean.square()).clamp_min(0).sqrt()
-        else:
-            mean, std = inputs.double().mean(dim=0), inputs.double().std(dim=0, correction=0)
-        return cls(mean.float(), torch.where(std > 1e-6, std, torch.ones_like(std)).float())
-
-    def __call__(self, inputs: Tensor) -> Tensor:
-        """Normalised float32 inputs; images channels last."""
-        shape = (1, -1, 1, 1) if inputs.dim() == 4 else (1, -1)
-        scaled = (inputs.float() - self.mean.view(shape)) / self.std.view(shape)
-        return scaled.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else scaled
-
-    def to(self, device: torch.device | str) -> "Normaliser":
-        """The same statistics on a device."""
-        return Normaliser(self.mean.to(device), self.std.to(device))
+from ..core import Batch, Draws, generator, to_device
+from ..errors import StorageError
+from .kinds import Augment, Normaliser
+from .kinds.images import ImageFiles
 
 
 def sweep_size(device: torch.device | str) -> int:
@@ -47,7 +20,7 @@ def sweep_size(device: torch.device | str) -> int:
 
 
 @dataclass(frozen=True)
-class Share:
+class ProcessShare:
     """The part of one of several processes: of every batch that is learned, and of all samples in a sweep."""
 
     rank: int = 0
@@ -55,30 +28,36 @@ class Share:
 
     @property
     def part(self) -> slice:
-        """Every so-manieth element."""
+        """Every count-th element, starting at rank."""
         return slice(self.rank, None, self.count)
 
 
-ALL = Share()
+WHOLE = ProcessShare()
 
 
-class LabelledFeed:
-    """What every feed knows: the observed labels, how inputs are normalised, how many make a batch, and its share."""
+class SampleFeed:
+    """Training or test batches of samples; the same whether they lie in memory or are decoded on the way."""
 
     def __init__(
         self,
+        inputs: Tensor | ImageFiles,
         labels: Tensor,
         *,
         normalise: Normaliser,
         batch_size: int,
+        augment: Augment | None = None,
         device: torch.device | str = "cpu",
-        share: Share = ALL,
+        share: ProcessShare = WHOLE,
+        workers: int = 0,
     ) -> None:
-        self.share = share
         self.device = torch.device(device)
+        self.inputs = inputs.to(device) if isinstance(inputs, Tensor) else inputs
         self.labels = labels.to(device)
         self.normalise = normalise.to(device)
         self.batch_size = batch_size
+        self.augment = augment
+        self.share = share
+        self.workers = workers
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -86,65 +65,83 @@ class LabelledFeed:
     @property
     def steps(self) -> int:
         """Batches in an epoch."""
-        return len(self.batches())
-
-    def batches(self) -> list[tuple[int, int]]:
-        """Where each batch of an epoch, for all processes together, starts and stops in its order."""
-        return batch_bounds(len(self), self.batch_size, least=2 * self.share.count)
-
-    def sweeps(self) -> list[tuple[int, int]]:
-        """Where each batch of a sweep starts and stops, as far as it is this process's."""
-        size = sweep_size(self.device)
-        return [(start, min(start + size, len(self))) for start in range(0, len(self), size)][self.share.part]
-
-
-class MemoryFeed(LabelledFeed):
-    """Training or test batches from tensors."""
-
-    def __init__(
-        self,
-        inputs: Tensor,
-        labels: Tensor,
-        *,
-        normalise: Normaliser,
-        batch_size: int,
-        augment: Augment | None = None,
-        device: torch.device | str = "cpu",
-        share: Share = ALL,
-    ) -> None:
-        super().__init__(labels, normalise=normalise, batch_size=batch_size, device=device, share=share)
-        self.inputs = inputs.to(device)
-        self.augment = augment
+        return len(self._batches())
 
     def shuffled(self, draws: Draws, *, views: int = 1, start: int = 0) -> Iterator[Batch]:
         """One epoch in random order from the step `start` on, each view augmented by its own draw."""
-        order = to_device(torch.randperm(len(self), generator=draws.order()), self.device)
-        for step, (begin, end) in list(enumerate(self.batches()))[start:]:
-            index, rng = order[begin:end][self.share.part], draws.batch(step)
-            inputs = self.inputs[index]
+        order = torch.randperm(len(self), generator=draws.order())
+        if isinstance(self.inputs, Tensor):
+            order = to_device(order, self.device)
+        parts = [order[begin:end][self.share.part] for begin, end in self._batches()[start:]]
+        for step, (index, inputs) in enumerate(self._loaded(parts), start):
+            rng = draws.batch(step)
             first, *more = (self._view(inputs, rng) for _ in range(views))
             yield Batch(first, self.labels[index], index, more[0] if more else None)
 
-    def pick(self, index: Tensor, rng: torch.Generator) -> Batch:
-        """These samples, augmented."""
-        return Batch(self._view(self.inputs[index], rng), self.labels[index], index)
-
     def sweep(self, rng: torch.Generator | None = None) -> Iterator[Batch]:
         """Every sample once, in order; augmented if a generator is given."""
-        for begin, end in self.sweeps():
-            index = torch.arange(begin, end, device=self.device)
-            inputs = self.inputs[begin:end]
+        size = sweep_size(self.device)
+        bounds = [(start, min(start + size, len(self))) for start in range(0, len(self), size)][self.share.part]
+        home = self.device if isinstance(self.inputs, Tensor) else "cpu"
+        for index, inputs in self._loaded([torch.arange(begin, end, device=home) for begin, end in bounds]):
             view = self.normalise(inputs) if rng is None else self._view(inputs, rng)
             yield Batch(view, self.labels[index], index)
+
+    def pick(self, index: Tensor, rng: torch.Generator) -> Batch:
+        """These samples, augmented."""
+        ((_, inputs),) = self._loaded([index])
+        return Batch(self._view(inputs, rng), self.labels[index], index)
+
+    def _batches(self) -> list[tuple[int, int]]:
+        """Where each batch of an epoch, for all processes together, starts and stops in its order."""
+        return batch_bounds(len(self), self.batch_size, least=2 * self.share.count)
+
+    def _loaded(self, parts: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+        """Indices and inputs of some batches, both on the device."""
+        if isinstance(self.inputs, Tensor):
+            for index in parts:
+                yield index, self.inputs[index]
+            return
+        loader: DataLoader[Any] = DataLoader(
+            Readable(self.inputs),  # type: ignore[arg-type]
+            batch_sampler=[part.tolist() for part in parts],
+            collate_fn=stacked,
+            num_workers=self.workers,
+            pin_memory=self.device.type == "cuda",
+            generator=generator(0, "workers"),
+        )
+        for part, pixels in zip(parts, loader, strict=True):
+            if isinstance(pixels, str):
+                raise StorageError(pixels)
+            yield to_device(part, self.device), pixels.to(self.device, non_blocking=True)
 
     def _view(self, inputs: Tensor, rng: torch.Generator) -> Tensor:
         return self.normalise(inputs if self.augment is None else self.augment(inputs, rng))
 
 
+@dataclass(frozen=True)
+class Readable:
+    """Images as workers give them, or reasons why there is none."""
+
+    files: ImageFiles
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, row: int) -> Tensor | str:
+        return self.files.read(row)
+
+
+def stacked(images: list[Tensor | str]) -> Tensor | str:
+    """A batch, or what is wrong with its first image that cannot be read."""
+    tensors = [image for image in images if isinstance(image, Tensor)]
+    return torch.stack(tensors) if len(tensors) == len(images) else next(i for i in images if isinstance(i, str))
+
+
 class TrustedSamples:
     """The trusted samples of a data set, in memory and whole in every process."""
 
-    def __init__(self, index: Tensor, samples: MemoryFeed) -> None:
+    def __init__(self, index: Tensor, samples: SampleFeed) -> None:
         self.index = index.to(samples.device)
         self.samples = samples
 
@@ -154,13 +151,13 @@ class TrustedSamples:
     def draw(self, size: int, rng: torch.Generator) -> Batch:
         """So many of them at random, or all if there are fewer, augmented as in training."""
         chosen = to_device(torch.randperm(len(self), generator=rng)[:size], self.samples.device)
-        return self._placed(self.samples.pick(chosen, rng))
+        return self._with_own_index(self.samples.pick(chosen, rng))
 
     def sweep(self) -> Iterator[Batch]:
         """Each of them once, as it is."""
-        return map(self._placed, self.samples.sweep())
+        return map(self._with_own_index, self.samples.sweep())
 
-    def _placed(self, batch: Batch) -> Batch:
+    def _with_own_index(self, batch: Batch) -> Batch:
         return replace(batch, index=self.index[batch.index])
 
 

@@ -4,7 +4,6 @@ import csv
 import hashlib
 import json
 import os
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,17 +14,18 @@ import torch
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .limits import check_filled
-from .noise import FILE_LIMIT, NoiseSpec, nominal_rate, sized, wrong_rate
+from .noise import NoiseSpec, nominal_rate, sized, wrong_rate
 from .readers.inert_pickle import read_inert_pickle
-from .samples import Dataset, NoisyLabels
+from .readers.npz import read_npz
+from .readers.table import read_delimited
+from .samples import NoisyLabels, Samples
 
 Columns = Mapping[str, NDArray[np.generic]]
 SUFFIXES = (".npz", ".csv", ".pt")
 NOT_LABELS = ("ids", "class_names", "meta")
 
 
-def write_label_file(path: Path, data: Dataset, *, spec: NoiseSpec | None, seed: int) -> None:
+def write_label_file(path: Path, data: Samples, *, spec: NoiseSpec | None, seed: int) -> None:
     """Write the labels, the truth where known, and how they were made, to an .npz file without pickles."""
     if path.suffix != ".npz":
         raise InputError(f"{path} does not end in .npz, as a label file must")
@@ -53,7 +53,7 @@ def write_label_file(path: Path, data: Dataset, *, spec: NoiseSpec | None, seed:
         raise InputError(f"{path} cannot be written: {error}") from None
 
 
-def read_labels(text: str, data: Dataset) -> Dataset:
+def read_labels(text: str, data: Samples) -> Samples:
     """The data set with the labels of `FILE` or `FILE:KEY`, and with the truth if the file holds a `clean_label`."""
     file, key = _split_key(text)
     columns = READERS[Path(file).suffix](file)
@@ -92,36 +92,20 @@ def _read_pt(file: str) -> Columns:
 
 
 def _read_npz(file: str) -> Columns:
-    path = sized(file)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            unpacked = sum(entry.file_size for entry in archive.infolist())
-        if unpacked > FILE_LIMIT:
-            raise ValueError(f"it unpacks to {unpacked >> 20} MB of at most {FILE_LIMIT >> 20} MB")
-        with np.load(path, allow_pickle=False) as arrays:
-            columns = {name: arrays[name] for name in arrays.files}
-        for name, values in columns.items():
-            check_filled(path, name, values)
-        return columns
-    except Exception as error:  # a damaged zip raises zipfile and zlib errors of its own
-        raise InputError(
-            f"{file} cannot be read as an .npz archive of plain arrays: {str(error).partition('. ')[0]}"
-        ) from None
+    return read_npz(sized(file))
 
 
 def read_csv(file: str) -> Columns:
     """The columns of a .csv file by name, its ids under `ids`."""
     try:
-        with sized(file).open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.DictReader(stream)
-            names, rows = list(reader.fieldnames or ()), list(reader)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{file} cannot be read as a .csv file: {error}") from None
-    if "id" not in names:
+        table = read_delimited(sized(file))
+    except (OSError, ValueError, csv.Error) as error:
+        raise InputError(f"{file} cannot be read as a .csv file: {str(error).splitlines()[0]:.300}") from None
+    if "id" not in table.column_names:
         raise InputError(f"{file} has no column 'id'; its first line names the columns, as in id,label")
     return {
-        "ids" if name == "id" else name: np.array([row[name] or "" for row in rows], dtype=np.str_)
-        for name in names
+        "ids" if name == "id" else name: np.array(table[name].to_pylist(), dtype=np.str_)
+        for name in table.column_names
         if name not in NOT_LABELS
     }
 
@@ -141,7 +125,7 @@ def _digest(columns: Columns) -> str:
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 
-def _order(file: str, ids: NDArray[np.generic] | None, data: Dataset) -> NDArray[np.int64] | slice:
+def _order(file: str, ids: NDArray[np.generic] | None, data: Samples) -> NDArray[np.int64] | slice:
     """Where each sample of the data set stands in the file."""
     if ids is None:
         return slice(None)
@@ -161,7 +145,7 @@ def refuse_ids(file: str, fault: str, ids: Sequence[str]) -> None:
 
 
 def class_numbers(
-    source: str, values: NDArray[np.generic], file_names: NDArray[np.generic] | None, data: Dataset
+    source: str, values: NDArray[np.generic], file_names: NDArray[np.generic] | None, data: Samples
 ) -> NDArray[np.int64]:
     """Labels as positions in the data set's classes.
 

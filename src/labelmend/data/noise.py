@@ -14,9 +14,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError, lookup
-from .feed import Normaliser
-from .samples import Dataset, NoisyLabels
-from .stream import StreamedImages
+from .samples import NoisyLabels, Samples
 
 FILE_LIMIT = 64 * 2**20
 CHUNK_VALUES = 2**24
@@ -68,20 +66,20 @@ class NoiseSpec:
         return ":".join([self.kind, *rate, *([self.file] if self.file else [])])
 
 
-def symmetric(data: Dataset, spec: NoiseSpec, rng: torch.Generator) -> Tensor:
+def symmetric(data: Samples, spec: NoiseSpec, rng: torch.Generator) -> Tensor:
     """A share of the labels redrawn from all classes, so that some keep the true one (the paper's first criterion)."""
     chosen = _chosen(data, spec, rng)
     return _place(data.labels.observed, chosen, torch.randint(len(data.class_names), (len(chosen),), generator=rng))
 
 
-def symmetric_excl(data: Dataset, spec: NoiseSpec, rng: torch.Generator) -> Tensor:
+def symmetric_excl(data: Samples, spec: NoiseSpec, rng: torch.Generator) -> Tensor:
     """A share of the labels redrawn from the other classes, so that the rate is the share of wrong labels."""
     labels, classes, chosen = data.labels.observed, len(data.class_names), _chosen(data, spec, rng)
     shift = torch.randint(1, classes, (len(chosen),), generator=rng)
     return _place(labels, chosen, (labels[chosen] + shift) % classes)
 
 
-def asymmetric(data: Dataset, spec: NoiseSpec, rng: torch.Generator) -> Tensor:
+def asymmetric(data: Samples, spec: NoiseSpec, rng: torch.Generator) -> Tensor:
     """A share of each mapped class turned into the class it is easily taken for."""
     targets = torch.arange(len(data.class_names))
     for source, target in class_map(data, spec.file).items():
@@ -89,21 +87,21 @@ def asymmetric(data: Dataset, spec: NoiseSpec, rng: torch.Generator) -> Tensor:
     return _flip(data, targets, spec.rate, rng)
 
 
-def pair(data: Dataset, spec: NoiseSpec, rng: torch.Generator) -> Tensor:
+def pair(data: Samples, spec: NoiseSpec, rng: torch.Generator) -> Tensor:
     """A share of each class turned into the next one, the last into the first."""
     return _flip(data, torch.arange(len(data.class_names)).roll(-1), spec.rate, rng)
 
 
-def instance(data: Dataset, spec: NoiseSpec, rng: torch.Generator) -> Tensor:
+def instance(data: Samples, spec: NoiseSpec, rng: torch.Generator) -> Tensor:
     """Labels wrong in a way that depends on the sample: a random projection per true class scores the wrong classes.
 
     Flip rates are normal around the nominal rate, truncated to 0..1. Their spread shrinks below a rate of 0.1 and above
     0.9, because truncation would move the mean away from the nominal rate, and rate 0 would make 8 % of labels wrong.
     """
-    if isinstance(data.inputs, StreamedImages):
+    if not isinstance(data.inputs, Tensor):
         raise InputError(f"instance noise reads every sample, but {data.name} is streamed; give a matrix or a map")
     labels, classes, features = data.labels.observed, len(data.class_names), math.prod(data.shape)
-    normalise, chunk = Normaliser.of(data.inputs), max(1, CHUNK_VALUES // features)
+    normalise, chunk = data.kind.normaliser(data.inputs), max(1, CHUNK_VALUES // features)
     flipped = torch.rand(len(labels), generator=rng, dtype=torch.float64) < _flip_rates(len(labels), spec.rate, rng)
     observed = labels.clone()
     for label in range(classes):
@@ -117,7 +115,7 @@ def instance(data: Dataset, spec: NoiseSpec, rng: torch.Generator) -> Tensor:
     return observed
 
 
-def matrix(data: Dataset, spec: NoiseSpec, rng: torch.Generator) -> Tensor:
+def matrix(data: Samples, spec: NoiseSpec, rng: torch.Generator) -> Tensor:
     """Each label drawn from its true class's row of the matrix."""
     rows, labels = _matrix_for(data, spec), data.labels.observed
     observed = labels.clone()
@@ -128,7 +126,7 @@ def matrix(data: Dataset, spec: NoiseSpec, rng: torch.Generator) -> Tensor:
     return observed
 
 
-Corruption = Callable[[Dataset, NoiseSpec, torch.Generator], Tensor]
+Corruption = Callable[[Samples, NoiseSpec, torch.Generator], Tensor]
 KINDS: dict[str, Corruption] = {
     "symmetric": symmetric,
     "symmetric-excl": symmetric_excl,
@@ -139,12 +137,12 @@ KINDS: dict[str, Corruption] = {
 }
 
 
-def inject(data: Dataset, spec: NoiseSpec, rng: torch.Generator) -> Dataset:
+def inject(data: Samples, spec: NoiseSpec, rng: torch.Generator) -> Samples:
     """The data set with wrong labels; the given ones become the truth that evaluation compares with."""
     return replace(data, labels=NoisyLabels(KINDS[spec.kind](data, spec, rng), data.labels.observed))
 
 
-def nominal_rate(data: Dataset, spec: NoiseSpec) -> float:
+def nominal_rate(data: Samples, spec: NoiseSpec) -> float:
     """The rate that was asked for; a matrix is weighted by how frequent the true classes are."""
     if spec.kind != "matrix":
         return spec.rate
@@ -157,7 +155,7 @@ def wrong_rate(labels: NoisyLabels) -> float | None:
     return None if labels.truth is None else float((labels.observed != labels.truth).double().mean())
 
 
-def class_map(data: Dataset, file: str) -> dict[int, int]:
+def class_map(data: Samples, file: str) -> dict[int, int]:
     """Which class is taken for which: from a JSON file of names, or the usual map of digits or CIFAR."""
     names = {name: i for i, name in enumerate(data.class_names)}
     if "cra" in names and not file:  # so the Hugging Face copy of CIFAR-100 spells it
@@ -225,14 +223,14 @@ def sized(file: str) -> Path:
     return Path(file)
 
 
-def _matrix_for(data: Dataset, spec: NoiseSpec) -> Tensor:
+def _matrix_for(data: Samples, spec: NoiseSpec) -> Tensor:
     rows = read_matrix(spec.file)
     if len(rows) != len(data.class_names):
         raise InputError(f"{spec.file} has {len(rows)} rows but {data.name} has {len(data.class_names)} classes")
     return rows
 
 
-def _flip(data: Dataset, targets: Tensor, rate: float, rng: torch.Generator) -> Tensor:
+def _flip(data: Samples, targets: Tensor, rate: float, rng: torch.Generator) -> Tensor:
     labels = data.labels.observed
     flipped = torch.rand(len(labels), generator=rng, dtype=torch.float64) < rate
     return torch.where(flipped, targets[labels], labels)
@@ -245,7 +243,7 @@ def _flip_rates(samples: int, rate: float, rng: torch.Generator) -> Tensor:
     return (rate + spread * math.sqrt(2) * drawn.erfinv()).clamp(0, 1)
 
 
-def _chosen(data: Dataset, spec: NoiseSpec, rng: torch.Generator) -> Tensor:
+def _chosen(data: Samples, spec: NoiseSpec, rng: torch.Generator) -> Tensor:
     return torch.randperm(len(data), generator=rng)[: round(spec.rate * len(data))]
 
 

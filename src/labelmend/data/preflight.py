@@ -1,15 +1,17 @@
 """What is wrong with the data, found before the first epoch and named by path or row."""
 
+import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import InputError, visible
 
 SHOWN = 20
 LONGEST_NAME = 200
+NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 BROKEN = re.compile("[\ud800-\udfff]")
 
 
@@ -17,11 +19,11 @@ BROKEN = re.compile("[\ud800-\udfff]")
 class Problem:
     """One thing that is wrong, and where."""
 
-    place: str
+    location: str
     what: str
 
     def __str__(self) -> str:
-        return visible(f"{self.place}: {self.what}")
+        return visible(f"{self.location}: {self.what}")
 
 
 @dataclass
@@ -38,8 +40,8 @@ class Preflight:
         return {
             "checked": self.checked,
             "skipped": self.skipped,
-            "problems": [{"place": p.place, "what": p.what} for p in self.problems],
-            "notes": [{"place": n.place, "what": n.what} for n in self.notes],
+            "problems": [{"place": p.location, "what": p.what} for p in self.problems],
+            "notes": [{"place": n.location, "what": n.what} for n in self.notes],
         }
 
 
@@ -66,8 +68,11 @@ def clean_label(value: object) -> str:
         raise ValueError("no label")
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError("an infinite label")
+        if value.is_integer():
+            return str(int(value))
     name = unicodedata.normalize("NFC", str(value)).strip()
     if not name:
         raise ValueError("an empty label")
@@ -78,17 +83,24 @@ def clean_label(value: object) -> str:
     return name
 
 
-def check_ids(ids: Sequence[str], places: Sequence[str]) -> list[Problem]:
+def class_order(names: Iterable[str]) -> list[str]:
+    """Class names sorted, numbers by value."""
+    found = set(names)
+    numbers = all(NUMBER.fullmatch(name) for name in found)
+    return sorted(found, key=lambda name: (float(name) if numbers else 0, name))
+
+
+def check_ids(ids: Sequence[str], locations: Sequence[str]) -> list[Problem]:
     """Ids that more than one sample has."""
     counts = Counter(ids)
-    pairs = zip(places, ids, strict=True)
-    return [Problem(place, f"id {id!r} is used {counts[id]} times") for place, id in pairs if counts[id] > 1]
+    pairs = zip(locations, ids, strict=True)
+    return [Problem(location, f"id {id!r} is used {counts[id]} times") for location, id in pairs if counts[id] > 1]
 
 
-def check_names(ids: Sequence[str], places: Sequence[str]) -> list[Problem]:
+def check_names(ids: Sequence[str], locations: Sequence[str]) -> list[Problem]:
     """Ids that no file of ours could hold, such as names of files in another encoding."""
-    pairs = [pair for pair in zip(places, ids, strict=True) if not pair[1].isascii()]
-    return [Problem(place, "a name that is not valid UTF-8") for place, id in pairs if BROKEN.search(id)]
+    pairs = [pair for pair in zip(locations, ids, strict=True) if not pair[1].isascii()]
+    return [Problem(location, "a name that is not valid UTF-8") for location, id in pairs if BROKEN.search(id)]
 
 
 def check_classes(labels: Sequence[str]) -> list[Problem]:

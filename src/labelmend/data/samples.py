@@ -1,4 +1,4 @@
-"""A data set in memory: samples, labels, names and ids."""
+"""Samples: the one container for what is trained on, whatever kind it is and wherever it came from."""
 
 import hashlib
 from collections.abc import Sequence
@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
-from .stream import StreamedImages
+from .kinds import Kind
+from .kinds.images import ImageFiles
+from .preflight import Problem, class_order, clean_label
 
 MOST_CLASSES = 10_000
 
@@ -20,70 +22,120 @@ class NoisyLabels:
     observed: Tensor
     truth: Tensor | None = None
 
-
-@dataclass(frozen=True)
-class Split:
-    """Samples held back for evaluation."""
-
-    inputs: Tensor | StreamedImages
-    labels: Tensor
+    def take(self, rows: Tensor) -> "NoisyLabels":
+        """Only these."""
+        return NoisyLabels(self.observed[rows], None if self.truth is None else self.truth[rows])
 
 
 @dataclass(frozen=True)
-class Dataset:
-    """Training samples and, where there is one, a test split.
+class Samples:
+    """Samples with their labels, names of classes, ids and, where there is one, a test set of the same kind.
 
-    Inputs are images, uint8 [N, channels, height, width] or streamed from disk, or features, float32 [N, columns];
-    columns may have names. `trusted` are the places, in order, of samples whose labels are known to be right.
+    `inputs` are images, uint8 [N, channels, height, width] or files that are decoded when needed, or features, float32
+    [N, columns]. A label is an index into `class_names`, -1 where a reader found none that is usable, which is then
+    among the `problems`. `locations` name samples in messages. `declared` tells that the classes come from the source
+    itself and may have no samples. `trusted` are the rows, in order, whose labels are known to be right. `originals`
+    are the files of images that were decoded, for showing.
     """
 
     name: str
-    inputs: Tensor | StreamedImages
+    kind: Kind
+    inputs: Tensor | ImageFiles
     labels: NoisyLabels
     class_names: Sequence[str]
     ids: Sequence[str]
-    test: Split | None = None
-    flips: bool = True
-    columns: Sequence[str] = ()
+    locations: Sequence[str] = ()
+    test: "Samples | None" = None
+    declared: bool = False
+    problems: Sequence[Problem] = ()
     trusted: Tensor | None = None
+    originals: ImageFiles | None = None
 
-    def __post_init__(self) -> None:
-        if len(self.class_names) < 2:
-            only = f"a single class ({self.class_names[0]})" if self.class_names else "no samples"
-            raise InputError(f"{self.name} has {only}; at least two classes are needed")
-        if len(self.class_names) > MOST_CLASSES:
-            raise InputError(
-                f"{self.name} has {len(self.class_names):,} classes, and at most {MOST_CLASSES:,} are taken; are the "
-                "labels measurements or ids?"
-            )
+    @classmethod
+    def read(
+        cls,
+        name: str,
+        kind: Kind,
+        inputs: Tensor | ImageFiles,
+        labels: Sequence[object] | None,
+        *,
+        ids: Sequence[str],
+        locations: Sequence[str],
+        declared: Sequence[str] | None = None,
+        test: "Samples | None" = None,
+    ) -> "Samples":
+        """Samples as a reader found them, with labels of any type; None where there are none to read."""
+        names, problems = ([""] * len(ids), []) if labels is None else label_names(labels, locations)
+        usable = {label for label in names if label}
+        known = _cleaned(name, declared) if declared is not None else []
+        kept = known if declared is not None and usable <= set(known) else class_order(usable)
+        code = {label: i for i, label in enumerate(kept)} | {"": -1}
+        observed = torch.tensor([code[label] for label in names], dtype=torch.long)
+        return cls(
+            name,
+            kind,
+            inputs,
+            NoisyLabels(observed),
+            kept,
+            ids,
+            locations,
+            test=test,
+            declared=kept is known,
+            problems=problems,
+        )
 
     def __len__(self) -> int:
-        return len(self.inputs)
+        return len(self.ids)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of one sample."""
-        return self.inputs.shape if isinstance(self.inputs, StreamedImages) else tuple(self.inputs.shape[1:])
+        return self.inputs.shape or () if isinstance(self.inputs, ImageFiles) else tuple(self.inputs.shape[1:])
 
     @property
-    def is_images(self) -> bool:
-        """Whether samples are images rather than feature rows."""
-        return len(self.shape) == 3
+    def label_names(self) -> list[str]:
+        """The class name of every sample, empty where it has none."""
+        names = [*self.class_names, ""]
+        return [names[label] for label in self.labels.observed.tolist()]
 
-    def samples(self, rows: Sequence[int]) -> Tensor:
-        """Some samples as they are stored, images decoded."""
+    def loaded(self, rows: Sequence[int]) -> Tensor:
+        """Some inputs as they are stored, images decoded."""
         if isinstance(self.inputs, Tensor):
             return self.inputs[list(rows)]
-        return torch.stack([self.inputs[row, None] for row in rows])
+        return torch.stack([self.inputs[row] for row in rows])
 
-    def head(self, limit: int, rng: torch.Generator) -> "Dataset":
-        """A random `limit` samples, in their order in the data set; the test split stays whole."""
-        kept = torch.randperm(len(self), generator=rng)[:limit].sort().values
-        truth = self.labels.truth
-        labels = NoisyLabels(self.labels.observed[kept], None if truth is None else truth[kept])
-        ids = [self.ids[i] for i in kept.tolist()]
-        inputs = self.inputs[kept] if isinstance(self.inputs, Tensor) else self.inputs.take(kept.tolist())
-        return replace(self, inputs=inputs, labels=labels, ids=ids)
+    def shown(self, rows: Sequence[int]) -> dict[str, list[object]]:
+        """What a person sees of these samples, as columns."""
+        return self.kind.shown(
+            self.loaded(rows) if self.originals is None and rows else torch.zeros(0), self.originals, rows
+        )
+
+    def take(self, rows: Sequence[int]) -> "Samples":
+        """Only these samples, in this order; the test set stays whole."""
+        index = torch.tensor(list(rows), dtype=torch.long)
+        ids, locations = ([values[row] for row in rows] if len(values) else () for values in (self.ids, self.locations))
+        return replace(
+            self,
+            inputs=self.inputs.take(rows) if isinstance(self.inputs, ImageFiles) else self.inputs[index],
+            labels=self.labels.take(index),
+            ids=ids,
+            locations=locations,
+            originals=None if self.originals is None else self.originals.take(rows),
+        )
+
+    def random_subset(self, count: int, rng: torch.Generator) -> "Samples":
+        """A random `count` of the samples, in their order."""
+        return self.take(torch.randperm(len(self), generator=rng)[:count].sort().values.tolist())
+
+    def with_classes(self, class_names: Sequence[str], where: str) -> "Samples":
+        """The same labels as indices into other class names, every one of which must be among them."""
+        code = {name: i for i, name in enumerate(class_names)}
+        used = {name for name in self.label_names if name}
+        unknown = sorted(used - code.keys())
+        if unknown:
+            raise InputError(f"{where} {unknown[0]!r}, which no training sample has")
+        table = torch.tensor([code.get(name, -1) for name in self.class_names] + [-1])
+        return replace(self, labels=NoisyLabels(table[self.labels.observed]), class_names=class_names)
 
     def fingerprint(self) -> str:
         """SHA-256 over inputs (ids, where they are streamed) and observed labels: which data a run was trained on."""
@@ -97,3 +149,35 @@ class Dataset:
             digest.update(repr((tuple(tensor.shape), tensor.dtype)).encode())
             digest.update(tensor.contiguous().numpy().data)
         return digest.hexdigest()
+
+
+def check_class_count(samples: Samples) -> None:
+    """Refuse labels that cannot be learned: fewer than two classes, or so many that they are no classes."""
+    count = len(samples.class_names)
+    if count < 2:
+        only = f"a single class ({samples.class_names[0]})" if count else "no samples"
+        raise InputError(f"{samples.name} has {only}; at least two classes are needed")
+    if count > MOST_CLASSES:
+        raise InputError(
+            f"{samples.name} has {count:,} classes, and at most {MOST_CLASSES:,} are taken; are the labels "
+            "measurements or ids?"
+        )
+
+
+def label_names(labels: Sequence[object], locations: Sequence[str]) -> tuple[list[str], list[Problem]]:
+    """The class name of every sample, empty where it has none, and the labels that are no class name."""
+    names, problems = [], []
+    for location, value in zip(locations, labels, strict=True):
+        try:
+            names.append(clean_label(value))
+        except ValueError as error:
+            names.append("")
+            problems.append(Problem(location, str(error)))
+    return names, problems
+
+
+def _cleaned(source: str, names: Sequence[str]) -> list[str]:
+    try:
+        return [clean_label(name) for name in names]
+    except ValueError as error:
+        raise InputError(f"the class names of {source} have {error}") from None

@@ -11,10 +11,10 @@ from torch import Tensor
 from ..errors import InputError
 from .label_file import class_numbers, read_csv, refuse_ids
 from .noise import sized
-from .samples import Dataset, NoisyLabels
+from .samples import NoisyLabels, Samples
 
 
-def trust(text: str, data: Dataset, rng: torch.Generator) -> Dataset:
+def trust(text: str, data: Samples, rng: torch.Generator) -> Samples:
     """The data set with the samples of `FILE`, or `N` random ones of each class, trusted and labelled right.
 
     Where wrong labels were made on purpose, the labels from before are right; where a file has labels, those are.
@@ -33,7 +33,7 @@ def trust(text: str, data: Dataset, rng: torch.Generator) -> Dataset:
     return replace(data, labels=NoisyLabels(observed, labels.truth), trusted=index[order])
 
 
-def _of_each_class(count: int, data: Dataset, rng: torch.Generator) -> Tensor:
+def _of_each_class(count: int, data: Samples, rng: torch.Generator) -> Tensor:
     truth = data.labels.truth
     if truth is None:
         raise InputError(
@@ -50,7 +50,7 @@ def _of_each_class(count: int, data: Dataset, rng: torch.Generator) -> Tensor:
     return torch.cat(found)
 
 
-def _named(file: str, data: Dataset) -> tuple[Tensor, Tensor | None]:
+def _named(file: str, data: Samples) -> tuple[Tensor, Tensor | None]:
     """Where the samples of a file stand, and their labels if it has a column of them."""
     if Path(file).suffix not in (".csv", ".txt"):
         raise InputError(

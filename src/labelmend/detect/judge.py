@@ -48,9 +48,9 @@ def judge(ledgers: list[Ledger], labels: Tensor, classes: int) -> Judgement:
     """Judge all labels by their mean margin over the tracking passes, so that one unlucky epoch does not decide.
 
     Paper: judges by the loss of one epoch and has no such step. What is averaged over training ranks labels better, as
-    Pleiss et al. (2020) found for margins between logits; and both humps of log-odds are close to Gaussian, so that the
-    mixture also counts right: the moments of a beta component on losses are pulled by its tail, which makes it call too
-    few labels wrong.
+    Pleiss et al. (2020) found for margins between logits; and both groups of log-odds are close to Gaussian, so that
+    the mixture also counts right: the moments of a beta component on losses are pulled by its tail, which makes it call
+    too few labels wrong.
     """
     margin = torch.stack([ledger.margins for ledger in ledgers]).double().mean(dim=0).cpu()
     steadiness = torch.stack([ledger.disagreement_rate for ledger in ledgers]).double().mean(dim=0).cpu()
@@ -88,9 +88,9 @@ def _places(values: Tensor) -> Tensor:
 
 
 def _interval(mixture: MarginMixture, points: Points, classes: int) -> tuple[float, float]:
-    """Where the rate lies if the samples had been drawn again.
+    """A bootstrap interval of the noise rate.
 
-    It tells of chance in the samples, not of how far their margins are from Gaussian humps.
+    It measures sampling error, not how far the margins are from two Gaussian components.
     """
     start = torch.sigmoid(mixture.log_odds(points.margins, points.classes))
     rng = generator(0, "noise rate interval")

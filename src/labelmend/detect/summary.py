@@ -43,7 +43,7 @@ def transition(table: LabelTable, agreement: NDArray[np.float64]) -> NDArray[np.
     """Estimated P(labelled j | should be i), [C, C].
 
     A sample counts with 1 - P(wrong) for its given class, with P(wrong) times the agreement on its rival for that one,
-    and with the rest for the remaining classes alike. A class that nobody should have keeps its labels.
+    and with the rest for the remaining classes alike. A class to which no sample should belong keeps its labels.
     """
     classes = len(table.class_names)
     wrong = table.noisy_probability

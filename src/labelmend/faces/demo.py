@@ -1,6 +1,7 @@
 """The whole story in about a minute: corrupt real images' labels, train twice, find the wrong ones, correct them."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ SHOWN = 10
 
 def tell(folder: Path, *, epochs: int, seed: int, threads: int | None, console: Console, signals: Signals) -> None:
     """Run and narrate the demonstration; its two runs are left in `folder`."""
+    asked = TrainConfig("digits", str(folder), epochs=epochs, noise="symmetric:0.5", seed=seed, threads=threads)
     _clear(folder)
     console.rule("labelmend demo")
     console.print(
@@ -28,15 +30,7 @@ def tell(folder: Path, *, epochs: int, seed: int, threads: int | None, console: 
     )
     runs = {}
     for method in ("ce", "m-dyr-h"):
-        config = TrainConfig(
-            source="digits",
-            out=str(folder / method),
-            method=method,
-            epochs=epochs,
-            noise="symmetric:0.5",
-            seed=seed,
-            threads=threads,
-        )
+        config = replace(asked, method=method, out=str(folder / method))
         runs[method] = run_with_progress(config, console, signals=signals, quiet=method != "ce")
     (folder / MARKER).touch()
     _compare(runs, console)

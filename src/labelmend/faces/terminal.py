@@ -1,95 +1,79 @@
-"""What the command shows: progress, tables, and a histogram in characters."""
+"""What the command prints: choices, summaries, tables, and a histogram in characters."""
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any, get_type_hints
+from pathlib import Path
+from typing import get_type_hints
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from ..data.preflight import PreflightError
+from ..data.samples import Samples
+from ..errors import InputError
 from ..methods import RegisteredMethod
 from ..report.build import build_report
 from ..run.directory import RunDirectory
+from ..run.files import to_json, write_atomic
 from ..training.config import TrainConfig
 from ..training.prepare import Prepared, prepare
 from ..training.session import train
 from ..training.settings import describe
 from ..training.signals import Signals
-from ..training.trainer import Observer
+from .progress import EventLog, observed
 
 NOTES_SHOWN = 5
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
-class ProgressObserver(Observer):
-    """A progress bar over all steps of a run, with accuracy and estimated noise rate beside it."""
+def run_with_progress(
+    config: TrainConfig,
+    console: Console,
+    *,
+    data: Samples | None = None,
+    signals: Signals | None = None,
+    quiet: bool = False,
+    report: bool = True,
+) -> RunDirectory:
+    """Prepare and train, showing what was chosen and why, and then the progress.
 
-    def __init__(self, progress: Progress, title: str, epochs: int) -> None:
-        self.progress = progress
-        self.epochs = epochs
-        self.steps = 0
-        self.noise: float | None = None
-        self.task = progress.add_task(title, total=None, state="")
-
-    def stage(self, epoch: int, name: str, steps: int, done: int = 0) -> None:
-        """Know how far an epoch goes."""
-        if steps:
-            self.steps = steps
-            self.progress.update(self.task, total=steps * self.epochs, completed=steps * (epoch - 1) + done)
-
-    def advance(self) -> None:
-        """One step done."""
-        self.progress.advance(self.task)
-
-    def epoch(self, record: dict[str, Any]) -> None:
-        """Show where the run stands."""
-        parts = [f"epoch {record['epoch']}/{self.epochs}"]
-        if record["test_accuracy"] is not None:
-            parts.append(f"accuracy {record['test_accuracy']:.3f}")
-        self.noise = record["noise_rate"] if record["tracked"] else self.noise
-        if self.noise is not None:
-            parts.append(f"noise {self.noise:.0%}")
-        self.progress.update(self.task, completed=self.steps * record["epoch"], state=", ".join(parts))
-
-    def warn(self, warning: str) -> None:
-        """Say it above the bar."""
-        self.progress.console.print(f"warning: {warning}", style="yellow", highlight=False, markup=False)
-
-
-def progress_bar(console: Console) -> Progress:
-    """The bar that all long commands use."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[state]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-    )
-
-
-def run_with_progress(config: TrainConfig, console: Console, *, signals: Signals, quiet: bool = False) -> RunDirectory:
-    """Prepare and train with a progress bar; says what was chosen and why.
-
-    Of several processes that train together, the first one speaks.
+    `data` are samples of Python objects, in place of the configuration's source. Of several processes that train
+    together, only the first prints.
     """
     console = console if os.environ.get("RANK", "0") == "0" else Console(quiet=True)
+    log = None if config.log is None else EventLog(Path(config.out) / config.log)
     with console.status("preparing") as status:
-        prepared = prepare(config, advance=_counter(status))
+        prepared = _prepared(config, data, advance=_counter(status))
     if not quiet:
         show_choices(prepared, console)
-    with progress_bar(console) as progress:
-        observer = ProgressObserver(progress, config.method, prepared.choices.epochs)
-        run, _ = train(prepared, observer=observer, signals=signals, afterwards=build_report)
+    log = log if prepared.run.writes else None
+    with observed(console, config.method, prepared.choices.epochs, log=log) as observer:
+        run, _ = train(
+            prepared, observer=observer, signals=signals, afterwards=build_report if report else lambda run: None
+        )
     return run
+
+
+def _prepared(config: TrainConfig, data: Samples | None, advance: Callable[[int], None]) -> Prepared:
+    """A checked run; unusable samples are listed in a file beside the run directory that was not made."""
+    try:
+        return prepare(config, data=data, advance=advance)
+    except PreflightError as error:
+        listed = Path(f"{config.out}.preflight.json")
+        try:
+            listed.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(listed, to_json(error.preflight.to_dict()))
+        except OSError as lost:
+            raise InputError(f"{error}\n  they cannot be listed in {listed}: {lost.strerror or lost}") from None
+        raise InputError(f"{error}\n  all of them are listed in {listed}") from None
 
 
 def _counter(status: Status) -> Callable[[int], None]:
@@ -105,7 +89,7 @@ def _counter(status: Status) -> Callable[[int], None]:
 
 
 def show_choices(prepared: Prepared, console: Console) -> None:
-    """What is trained on what, and why so."""
+    """Print the data, and every choice with its reason."""
     data, chosen, noise = prepared.data, prepared.choices, prepared.noise
     grid = Table.grid(padding=(0, 2))
     grid.add_row(
@@ -129,7 +113,7 @@ def show_choices(prepared: Prepared, console: Console) -> None:
 
 
 def show_summary(run: RunDirectory, console: Console) -> None:
-    """What a finished run came to, and where its files are."""
+    """Print the results of a finished run, and where its files are."""
     described = run.read()
     summary = described["summary"]
     grid = Table.grid(padding=(0, 2))
@@ -148,21 +132,22 @@ def show_summary(run: RunDirectory, console: Console) -> None:
     )
     if summary["auc"] is not None:
         grid.add_row("AUC", f"{summary['auc']:.4f} for telling wrong labels from right ones")
-    grid.add_row("labels", str(run.labels_csv))
-    grid.add_row("report", str(run.report))
-    if noise["flagged"]:
-        grid.add_row("next", f"labelmend apply {run.path} --out DEST shows what would change")
     console.print(grid, highlight=False, markup=False)
+    lines = [f"labels    {run.labels_csv}", f"report    {run.report}"]
+    if noise["flagged"]:
+        lines.append(f"next      labelmend apply {shlex.quote(str(run.path))} --out DEST shows what would change")
+    for line in lines:  # not in the grid, which would break a long path or command in two
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def show_labels(labels: pa.Table, count: int, console: Console) -> None:
-    """Rows of the label table, the most suspicious first, and how many there are."""
+    """Print rows of the label table, and how many there are in all."""
     table = Table("sample", "given", "suggested", "P(wrong)", "steady", "verdict", box=None, pad_edge=False)
     for row in labels.to_pylist():
         numbers = f"{row['noisy_probability']:.3f}", f"{row['steadiness']:.0%}"
         table.add_row(Text(row["id"]), Text(row["given"]), Text(row["suggested"]), *numbers, row["verdict"])
     console.print(table, highlight=False)
-    console.print(f"{labels.num_rows:,} of {count:,}; all of them with --out FILE", highlight=False)
+    console.print(f"{labels.num_rows:,} of {count:,}; --out FILE exports them", highlight=False)
 
 
 def histogram(losses: NDArray[np.float64], suspected: NDArray[np.bool_], *, width: int = 64, height: int = 6) -> Text:
@@ -182,7 +167,7 @@ def histogram(losses: NDArray[np.float64], suspected: NDArray[np.bool_], *, widt
 
 
 def show_methods(entries: Mapping[str, RegisteredMethod], console: Console) -> None:
-    """All methods, one line each."""
+    """Print all methods, one line each."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for entry in entries.values():
         table.add_row(entry.id, entry.summary + ("; needs --trusted" if entry.needs_trusted else ""))
@@ -190,11 +175,11 @@ def show_methods(entries: Mapping[str, RegisteredMethod], console: Console) -> N
 
 
 def show_settings(entry: RegisteredMethod, optimisation: type, console: Console) -> None:
-    """What `--set` takes for one method."""
+    """Print what `--set` takes for one method."""
     console.print(f"{entry.id}: {entry.summary}\n", highlight=False, markup=False)
     if entry.needs_trusted:
         console.print("Needs --trusted: samples whose labels are known to be right.\n", highlight=False)
-    table = Table("--set", "takes", "default", "what it is", box=None, pad_edge=False)
+    table = Table("--set", "takes", "default", "meaning", box=None, pad_edge=False)
     for kind in (entry.options, optimisation):
         hints = get_type_hints(kind)
         for field in fields(kind):

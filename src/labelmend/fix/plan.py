@@ -9,13 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..data.listing import Listing
+from ..data.kinds.images import ImageFiles
 from ..data.noise import read_json
 from ..data.readers.named import NAMED
 from ..data.readers.table import Columns, read_parquet
-from ..data.samples import Dataset
-from ..data.sources import SourceOptions, label_names, list_source, open_source
-from ..data.stream import StreamedImages
+from ..data.samples import Samples
+from ..data.sources import SourceOptions, open_source, read_source
 from ..detect.table import VERDICTS
 from ..errors import InputError
 from ..run.directory import RunDirectory
@@ -23,23 +22,10 @@ from ..run.files import to_json, write_atomic
 from .destination import RECORD, VERSION, Place, is_inside, put, sha256, visible_files
 from .rewrite import Relabelling, rewrite, write_arrays
 
-NAMES = ("digits", *NAMED)
 COLUMNS = ("id", "given", "suggested", "verdict", "noisy_probability", "confidence")
 CHANGED = "was changed since the run"
 Advance = Callable[[int, int], None]
 Moves = dict[str, str]
-
-
-@dataclass(frozen=True)
-class Samples:
-    """All samples of a source with their class names, and what is needed to write them again."""
-
-    ids: Sequence[str]
-    names: Sequence[str]
-    classes: set[str]
-    places: Sequence[str]
-    listing: Listing | None = None
-    data: Dataset | None = None
 
 
 @dataclass(frozen=True)
@@ -69,15 +55,20 @@ class Plan:
     @property
     def file_name(self) -> str | None:
         """Name of the corrected file, if the data set is one rather than a folder."""
-        if self.samples.data is not None:
+        if self.source in NAMED:
             return f"{self.source}.npz"
         return None if Path(self.source).is_dir() else Path(self.source).name
+
+    @property
+    def files(self) -> ImageFiles | None:
+        """The image files of the source, where its samples are such."""
+        return self.samples.inputs if isinstance(self.samples.inputs, ImageFiles) else None
 
     def place(self, dest: Path) -> Place:
         """Where the corrected set would lie; raises InputError if it cannot."""
         name = self.file_name
         place = Place.free(dest, None if name is None else Path(name).suffix)
-        root = None if self.samples.listing is None else self.samples.listing.root
+        root = None if self.files is None else self.files.root
         if name is None and dest.resolve().is_relative_to(Path(self.source).resolve()):
             raise InputError(f"{dest} lies inside the source {self.source}; choose another --out")
         if place.file and root and self._images() and root.resolve() != place.folder.resolve():
@@ -93,8 +84,7 @@ class Plan:
                 root, files = Path(self.source), self._folder_files(place)
             else:
                 label_file = self._write_file(stage, name, place)
-                listing = self.samples.listing
-                root = Path() if listing is None or listing.root is None else listing.root
+                root = Path() if self.files is None or self.files.root is None else self.files.root
                 files = {} if place.file else self._image_files(place, name)
             for done, (before, now) in enumerate(files.items(), 1):
                 put(root / before, stage / now, root=root, link=link)
@@ -116,13 +106,13 @@ class Plan:
     def _write_file(self, stage: Path, name: str, place: Place) -> dict[str, str]:
         original = stage / place.attic / (self.file_name or name)
         original.parent.mkdir(parents=True)
-        if self.samples.data is not None:
-            write_arrays(original, self.samples.data, self.rows.names)
-            write_arrays(stage / name, self.samples.data, self.rows.wanted)
+        if self.source in NAMED:
+            write_arrays(original, self.samples, self.rows.names)
+            write_arrays(stage / name, self.samples, self.rows.wanted)
         else:
             shutil.copy2(self.source, original)
             rewrite(original, stage / name, self.options.columns, self.rows)
-        found = _samples(str(stage / name), replace(self.options, root=None)).names
+        found = _read(str(stage / name), replace(self.options, root=None)).label_names
         if list(found) != [wanted for wanted in self.rows.wanted if wanted is not None]:
             raise InputError(f"{self.source} cannot be corrected in its own form; labels.csv of the run has the labels")
         return {
@@ -151,9 +141,9 @@ class Plan:
 
     def _images(self) -> dict[str, bool]:
         """Relative paths of the image files that a table names, and whether a kept row names them."""
-        listing, found = self.samples.listing, dict[str, bool]()
-        for row, path in enumerate(listing.images if listing else ()):
-            root = listing.root if listing else None
+        files, found = self.files, dict[str, bool]()
+        for row, path in enumerate(files.refs if files else ()):
+            root = files.root if files else None
             if isinstance(path, bytes) or root is None:
                 continue
             safe = path.is_relative_to(root) and ".." not in path.relative_to(root).parts and is_inside(path, root)
@@ -187,12 +177,13 @@ def plan(run_dir: Path, *, confidence: float | None = None, drop: bool = False) 
     columns = Columns(config["image_column"], config["label_column"], config["id_column"])
     options = SourceOptions(None, config["root"], columns, config["size"], bool(config["skip_bad"]), config["memory"])
     source = str(config["source"])
-    if source not in NAMES and not Path(source).exists():
+    if source not in NAMED and not Path(source).exists():
         raise InputError(f"the source {source} is not there; run this in the folder where the run was started")
-    samples = _samples(source, options)
+    samples = _read(source, options)
+    names = samples.label_names
     other = next((f"--{key} {config[key]}" for key in ("noise", "labels") if config[key]), None)
     rows = _rows_of(run, source, samples, verdicts, same_labels=other is None)
-    relabelled, dropped, wanted = Counter[tuple[str, str]](), Counter[str](), list[str | None](samples.names)
+    relabelled, dropped, wanted = Counter[tuple[str, str]](), Counter[str](), list[str | None](names)
     for row, (_, given, suggested, verdict, noisy, sure) in zip(rows, verdicts, strict=True):
         if drop and verdict != "keep" and noisy >= (confidence or 0):
             dropped[given] += 1
@@ -206,14 +197,14 @@ def plan(run_dir: Path, *, confidence: float | None = None, drop: bool = False) 
         raise InputError(f"all samples of {source} would be dropped; raise --confidence")
     kept = len(rows) - relabelled.total() - dropped.total()
     look = sum(verdict[3] == "look" for verdict in verdicts)
-    relabelling = Relabelling(samples.names, wanted)
+    relabelling = Relabelling(names, wanted)
     return Plan(source, options, fingerprint, samples, relabelling, set(rows), relabelled, dropped, kept, look, other)
 
 
 def _described(run: RunDirectory) -> tuple[dict[str, Any], str]:
     described = run.read()
     if described.get("status") != "finished":
-        raise InputError(f"{run.path} holds a {described.get('status')} run; finish it with 'labelmend train --resume'")
+        raise InputError(f"{run.path} holds a run that is {described.get('status')}; finish it with --resume")
     texts = ("source", "noise", "labels", "root", "image_column", "label_column", "id_column")
     try:
         config = {"skip_bad": False, "size": None, "memory": 2.0} | dict.fromkeys(texts) | described["config"]
@@ -241,30 +232,24 @@ def _verdicts(run: RunDirectory) -> list[tuple[Any, ...]]:
     return verdicts
 
 
-def _samples(source: str, options: SourceOptions) -> Samples:
-    opened = open_source(source, options)[0] if source in NAMES else list_source(source, options)
-    if isinstance(opened, tuple):
-        opened = opened[0]
-    if isinstance(opened, Dataset):
-        if isinstance(opened.inputs, StreamedImages):
-            raise InputError(f"{source} is too large to be written from memory; take the labels from labels.csv")
-        names = [opened.class_names[label] for label in opened.labels.observed.tolist()]
-        data = opened if source in NAMES else None
-        return Samples(opened.ids, names, set(opened.class_names), opened.ids, data=data)
-    names = label_names(opened)[0]
-    listing = opened if isinstance(opened, Listing) else None
-    declared = {str(name).strip() for name in (listing.class_names if listing else None) or ()}
-    return Samples(opened.ids, names, (set(names) | declared) - {""}, opened.places, listing)
+def _read(source: str, options: SourceOptions) -> Samples:
+    """The source as it is now; of a set that is known by its name, the images themselves, as an archive holds them."""
+    if source not in NAMED:
+        return read_source(source, options)
+    samples, _ = open_source(source, options)
+    if isinstance(samples.inputs, ImageFiles):
+        raise InputError(f"{source} is too large to be written from memory; take the labels from labels.csv")
+    return samples
 
 
 def _rows_of(
     run: RunDirectory, source: str, samples: Samples, verdicts: Sequence[tuple[Any, ...]], *, same_labels: bool
 ) -> list[int]:
     """The row of the source that each verdict is on; refuses verdicts that do not fit the source as it is now."""
-    passed_over = _passed_over(run)
+    passed_over, names, classes = _passed_over(run), samples.label_names, set(samples.class_names)
     place: dict[str, int] = {}
     for row, id in enumerate(samples.ids):
-        if samples.names[row] and samples.places[row] not in passed_over:
+        if names[row] and samples.locations[row] not in passed_over:
             place.setdefault(id, row)
     missing = [verdict[0] for verdict in verdicts if verdict[0] not in place]
     if missing:
@@ -272,10 +257,10 @@ def _rows_of(
             f"{source} {CHANGED}: {len(missing)} of its samples are missing, the first {missing[0]!r:.100}"
         )
     for id, given, suggested, *_ in verdicts:
-        now = samples.names[place[id]]
+        now = names[place[id]]
         if same_labels and given != now:
             raise InputError(f"{source} {CHANGED}: {id!r:.100} was labelled {given!r:.60}, and now it is {now!r:.60}")
-        if not {given, suggested} <= samples.classes:
+        if not {given, suggested} <= classes:
             raise InputError(f"the run labels {id!r:.100} {suggested!r:.60}, which is no class of {source}")
     return [place[verdict[0]] for verdict in verdicts]
 

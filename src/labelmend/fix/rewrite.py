@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..data.preflight import clean_label
 from ..data.readers.table import DELIMITERS, Columns, class_label_names, label_column
-from ..data.samples import Dataset
+from ..data.samples import Samples
 from ..errors import InputError
 
 BOM = b"\xef\xbb\xbf"
@@ -69,7 +69,7 @@ def _rewrite_delimited(source: Path, to: Path, columns: Columns, rows: Relabelli
     start = len(BOM) if content.startswith(BOM) else 0
     _, _, body = _row(content, _row_pattern(delimiter, 0), BLANK_LINES.match(content, start).end())  # type: ignore[union-attr]
     header = next(csv.reader(io.StringIO(content[start:body].decode().lstrip("\r\n"), newline=""), delimiter=delimiter))
-    pattern = _row_pattern(delimiter, header.index(label_column(source, header, columns) or ""))
+    pattern = _row_pattern(delimiter, header.index(label_column(source.name, header, columns) or ""))
     spans, end = [], body
     while (begin := BLANK_LINES.match(content, end).end()) < len(content):  # type: ignore[union-attr]
         *cell, end = _row(content, pattern, begin)
@@ -109,7 +109,7 @@ def _rewrite_parquet(source: Path, to: Path, columns: Columns, rows: Relabelling
         table, stored = file.read(), file.metadata.row_group(0)
     chunks = [stored.column(i) for i in range(stored.num_columns)]
     codecs = {c.path_in_schema: "NONE" if c.compression == "UNCOMPRESSED" else c.compression for c in chunks}
-    label = label_column(source, table.column_names, columns)
+    label = label_column(source.name, table.column_names, columns)
     column, further = table[label], class_label_names(table.schema, label)
     if further and pa.types.is_integer(column.type):  # a class without samples has a number all the same
         column = pa.chunked_array([*column.chunks, pa.array(range(len(further)), column.type)])
@@ -148,7 +148,7 @@ def _new_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, rows: Relabell
     return array[kept] if array.ndim and len(array) == len(rows.wanted) else None
 
 
-def write_arrays(to: Path, data: Dataset, names: Sequence[str | None]) -> None:
+def write_arrays(to: Path, data: Samples, names: Sequence[str | None]) -> None:
     """An .npz archive of a data set in memory with these labels; None leaves a sample out."""
     kept = [row for row, name in enumerate(names) if name is not None]
     arrays: dict[str, Any] = {
@@ -156,7 +156,7 @@ def write_arrays(to: Path, data: Dataset, names: Sequence[str | None]) -> None:
         "y": _labels([names[row] or "" for row in kept], data),
     }
     if data.test is not None:
-        held = [data.class_names[label] for label in data.test.labels.tolist()]
+        held = data.test.label_names
         arrays |= {"x_test": _channels_last(data.test.inputs), "y_test": _labels(held, data)}
     np.savez(to, **arrays)
 
@@ -167,6 +167,6 @@ def _channels_last(inputs: object) -> NDArray[Any]:
     return images[..., 0] if images.shape[-1] == 1 else images
 
 
-def _labels(names: Sequence[str], data: Dataset) -> NDArray[Any]:
+def _labels(names: Sequence[str], data: Samples) -> NDArray[Any]:
     numbers = all(name.isdecimal() and str(int(name)) == name for name in data.class_names)
     return np.array([int(name) for name in names]) if numbers else np.array(names, dtype=np.str_)

@@ -8,7 +8,7 @@ Needs no trusted samples.
 Departures. Noisy is what a beta mixture takes for it, in place of half of each class (Released); it is a mixture of the
 cumulative scores, because that of losses loses sight of labels as they are memorised. Pairs are all those of a batch,
 and compare directions as outlier scores do. The rate falls after 40 and 80 epochs, as with the same authors' d2l, where
-the released code has Adam. In classes above 4,096 samples, neighbours are sought among so many drawn at random.
+the released code has Adam. In classes above 4,096 samples, neighbours are sought among 4,096 drawn at random.
 """
 
 from collections.abc import Mapping, Sequence

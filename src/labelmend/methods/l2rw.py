@@ -1,7 +1,7 @@
 """Learning to reweight (Ren et al. 2018, "Learning to Reweight Examples for Robust Deep Learning").
 
-Each batch is weighted anew: a sample counts as much as a step on it would lower the loss on trusted samples. Needs
-them, and about four times the time of plain training. Nothing is remembered between steps.
+Every step weights its batch: a sample counts as much as a step on it would lower the loss on trusted samples. Needs
+these, and about four times the time of plain training. Nothing is remembered between steps.
 
 Departures. The trusted samples are in the training set too and weighted like all others; in the paper they are apart.
 Passes for the weights take BatchNorm's statistics from their batch, as the paper's do, and leave the running ones to

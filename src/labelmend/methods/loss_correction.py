@@ -99,7 +99,7 @@ class LossCorrection(PublishedMethod):
         return losses.sum() / weights.sum().clamp_min(1)
 
     def after_tracking(self, ledgers: Sequence[Ledger], epoch: int) -> None:
-        """Estimate T anew whenever the first network is better than before; each of its passes counts by itself."""
+        """Estimate T again whenever the first network is better than before; each of its passes counts by itself."""
         super().after_tracking(ledgers, epoch)
         (ledger,), labels = ledgers, self.task.labels[self.held_out]
         if epoch >= self.afresh_from or ledger.mean_log_probs is None:

@@ -28,7 +28,7 @@ from .registry import method
 from .tracked import PublishedMethod, TrackedOptions, require_trusted, setting
 
 BURN_IN, LAST_HARD = 20, 90
-"""Percent of the training in which everybody counts, and in which the predefined weights are 0 or 1."""
+"""Percent of the training in which every sample counts, and in which the predefined weights are 0 or 1."""
 VISITS = 4
 """Latest visits to a sample that the learned mentor reads."""
 STAGES = 100
@@ -169,7 +169,7 @@ class MentorNet(PublishedMethod):
         return to_device(stays, like.device).to(like.dtype)
 
     def after_tracking(self, ledgers: Sequence[Ledger], epoch: int) -> None:
-        """Estimate anew how many labels are right, and teach the mentor by the trusted samples' losses."""
+        """Estimate again how many labels are right, and teach the mentor by the trusted samples' losses."""
         super().after_tracking(ledgers, epoch)
         self.agreed = 1 - torch.stack([ledger.disagreement_rate for ledger in ledgers]).mean()
         self.progress.fill_(min(STAGES * epoch // self.timeline.epochs, STAGES - 1))

@@ -12,7 +12,7 @@ from ..mixture import FAR_APART, GaussianMixture, NoiseModel, noise_model
 
 
 def far_apart() -> NoiseModel:
-    """The model of how far other classes lead, which is heard where it finds two humps far apart."""
+    """The model of the log-odds of other classes, used where it finds two groups far apart."""
     return NoiseModel(GaussianMixture(iterations="converged"), FAR_APART)
 
 
@@ -36,7 +36,7 @@ class NoiseTracker(nn.Module):
 
     @classmethod
     def usual(cls) -> "NoiseTracker":
-        """A beta mixture of losses, until leads of other classes form two humps."""
+        """A beta mixture of losses, until the log-odds of other classes form two groups."""
         return cls(noise_model("bmm"), rival_log_odds=far_apart())
 
     def begin(self, task: Task, ledgers: Sequence[Ledger]) -> None:
@@ -46,7 +46,7 @@ class NoiseTracker(nn.Module):
         self.probability = torch.zeros(len(task), device=task.labels.device)
 
     def update(self, ledgers: Sequence[Ledger]) -> None:
-        """Refit the mixture on the losses of all samples and judge each one anew (Eqs. 4-9)."""
+        """Refit the mixture on the losses of all samples and judge each one again (Eqs. 4-9)."""
         losses = torch.stack([ledger.losses for ledger in ledgers]).mean(dim=0)
         self.probability = self.model.fit(losses).posterior(losses)
         if self.rival_log_odds is not None:
@@ -59,7 +59,7 @@ class NoiseTracker(nn.Module):
     def predictions(self, step: Step) -> Tensor:
         """What the tracking passes took each sample for, as logits, in place of a pass of the step's own.
 
-        Past the paper: several passes are less easily talked into a wrong label than the network of the moment.
+        Past the paper: several passes together follow wrong labels less than the current network does.
         """
         (ledger,) = self.ledgers
         if ledger.mean_log_probs is not None:

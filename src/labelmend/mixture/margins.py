@@ -48,7 +48,7 @@ class Points:
         return cls(margin, kept // BINS, disagreed, counts[kept])
 
     def resampled(self, rng: torch.Generator) -> "Points":
-        """The same points, each drawn anew as often as chance has it."""
+        """The same points with counts drawn from Poisson distributions: a bootstrap sample."""
         return replace(self, counts=torch.poisson(self.counts, generator=rng))
 
 

@@ -93,7 +93,7 @@ def start_from(network: nn.Module, source: str) -> list[str]:
 def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     """Tensors of a safetensors file; OSError or SafetensorError if it is none.
 
-    The library takes headers of 100 MB, which can name so many tensors that they fill the memory.
+    The library accepts headers of 100 MB, whose tensor names alone could fill the memory.
     """
     if not os.path.isfile(path):
         raise OSError("there is no such file")

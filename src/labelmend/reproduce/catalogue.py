@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from ..training.config import TrainConfig
@@ -13,18 +13,7 @@ CIFAR = ("cifar10", "cifar100")
 ROWS = {id: Row(**{"name": id} | row) for id, row in DECLARED["rows"].items()}
 """Lines of tables; M-DYR-H has other names beside its changed selves in ablations."""
 
-CIRCUMSTANCES = (
-    "out",
-    "root",
-    "memory",
-    "workers",
-    "device",
-    "compile",
-    "threads",
-    "save_every",
-    "resume",
-    "allow_drift",
-)
+CIRCUMSTANCES = {field.name for field in fields(TrainConfig) if field.metadata["circumstance"]}
 """Where and how a run is made, which does not make it another one."""
 KEY_DIGITS = 16
 

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from ..errors import InputError, InterruptedRunError, lookup
 from ..faces.console import err, out
-from ..training.config import MOST_THREADS, TrainConfig
+from ..faces.options import Threads, described
+from ..training.config import TrainConfig
 
 if TYPE_CHECKING:
     from .protocol import Scale
@@ -43,20 +44,21 @@ def reproduce(
         Path, typer.Option("--out", help="Folder for runs, which are made once and kept, and for results.")
     ] = Path("reproduction"),
     jobs: Annotated[int, typer.Option(min=1, max=256, help="Processes that make runs side by side.")] = 1,
-    threads: Annotated[
-        int | None, typer.Option(min=1, max=MOST_THREADS, help="CPU threads of each process; chosen from the network.")
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = TrainConfig.device,
+    threads: Threads = None,
+    device: Annotated[str, described("device")] = TrainConfig.device,
     embedding: Annotated[str, typer.Option(help="How fig3 draws features: pca, or umap with its extra.")] = "pca",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the runs with all hyperparameters and their cost here; make none.")
+        bool,
+        typer.Option("--dry-run", help="List the runs with all hyperparameters and their estimated cost; make none."),
     ] = False,
-    runs_only: Annotated[bool, typer.Option("--runs-only", help="Make the runs, and neither print nor write.")] = False,
+    runs_only: Annotated[
+        bool, typer.Option("--runs-only", help="Make the runs without printing or writing results.")
+    ] = False,
 ) -> None:
     """Make the paper's tables and figures, and check what it claims.
 
-    A run is made once: whichever table asks for it again, it is there.
-    Stopped in the middle, the same command goes on.
+    Every run is made once, whichever tables need it.
+    If it is interrupted, the same command continues.
     Results are OUT/SCALE/EXPERIMENT.md and .csv, and .svg and .png of figures.
 
     Try: labelmend reproduce table1 --only ce,dy-h --noise 50
@@ -83,7 +85,7 @@ def reproduce(
         scale=chosen,
         asked=Asked(seeds, root, methods, _levels(noise), _stages(data, chosen)),
         out=out_dir,
-        threads=threads or (max(1, available_cores() // jobs) if jobs > 1 else None),
+        threads=max(1, available_cores() // jobs) if threads is None and jobs > 1 else threads,
         device=device,
         embedding=embedding,
     )
@@ -99,7 +101,7 @@ def reproduce(
         try:
             make_runs(reproduction, console, jobs=jobs, signals=signals)
         except InterruptedRunError as error:
-            err.print("labelmend: interrupted; what was made is kept, and the same command goes on", highlight=False)
+            err.print("labelmend: interrupted; finished runs are kept, and the same command continues", highlight=False)
             raise typer.Exit(128 + error.signal) from None
         if not runs_only:
             show_results(reproduction, out)

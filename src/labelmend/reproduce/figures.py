@@ -164,7 +164,7 @@ def fig3(drawing: Drawing) -> Drawn:
         directory, truth = drawing.store.run(run.config), drawing.findings(run).column("truth")
         rows, components = _kept_features(directory)
         validation = principal_components(load_model(directory).features(data.test.inputs))[0].numpy()
-        parts = (("training", components, truth[rows]), ("validation", validation, data.test.labels.numpy()))
+        parts = (("training", components, truth[rows]), ("validation", validation, data.test.labels.observed.numpy()))
         for axis, (name, points, classes) in zip(axes[:, column], parts, strict=True):
             places = in_the_plane(points, drawing.embedding)
             colours = class_colours(classes, len(data.class_names))

@@ -1,4 +1,4 @@
-"""A list of runs before they are made: every hyperparameter, and what each would cost on the machine at hand.
+"""A list of runs before they are made: every hyperparameter, and what each would cost on this machine.
 
 One training step is timed, other passes are counted in steps. Reading, augmenting and saving are not in it, so that
 runs of the smallest networks take two or three times as long.

@@ -14,7 +14,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from ..errors import lookup
-from ..faces.terminal import ProgressObserver, progress_bar
+from ..faces.progress import ProgressObserver, progress_bar
 from ..run.files import write_atomic
 from ..training.config import TrainConfig
 from ..training.prepare import Prepared, prepare

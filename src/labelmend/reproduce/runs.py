@@ -128,7 +128,7 @@ def _largest_class(prepared: Prepared, run: RunDirectory) -> float | None:
     test = prepared.data.test
     if test is None or not isinstance(test.inputs, torch.Tensor):
         return None
-    model = load_model(run).to(prepared.accelerator.device)
+    model = load_model(run).to(torch.device(prepared.engine.device))
     predicted = torch.from_numpy(model.probabilities(test.inputs)).argmax(dim=1)
     return float(predicted.bincount().max()) / len(predicted)
 

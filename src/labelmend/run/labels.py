@@ -92,11 +92,11 @@ def _cell(value: object) -> str:
 
 
 def predictions_csv(ids: Sequence[str], class_names: Sequence[str], probabilities: NDArray[np.float32]) -> bytes:
-    """A CSV of id, predicted class and its probability."""
+    """A CSV of id, predicted class and its probability, and the probability of every class."""
     best = probabilities.argmax(axis=1)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["id", "predicted", "probability"])
-    for i, (id, cls) in enumerate(zip(ids, best.tolist(), strict=True)):
-        writer.writerow([_cell(id), _cell(class_names[cls]), _cell(float(probabilities[i, cls]))])
+    writer.writerow(["id", "predicted", "probability", *(f"p({name})" for name in class_names)])
+    for id, cls, row in zip(ids, best.tolist(), probabilities.tolist(), strict=True):
+        writer.writerow([_cell(id), _cell(class_names[cls]), *_cells([row[cls], *row])])
     return text.getvalue().encode(errors="surrogateescape")

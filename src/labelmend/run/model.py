@@ -1,33 +1,68 @@
-"""Use a trained model."""
+"""A trained model: model.safetensors with the weights, model.json with what they belong to."""
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
 from ..core import generator, head_of, inputs_of
-from ..data.feed import Normaliser, sweep_size
+from ..data.feed import sweep_size
+from ..data.kinds import Kind, Normaliser
 from ..data.kinds.decode import MOST_PIXELS
+from ..data.kinds.features import Features
+from ..data.kinds.images import Images
 from ..data.noise import read_json
+from ..data.sources import SourceOptions, open_inputs
 from ..errors import InputError
 from ..nets import build_net, read_weights
 from .directory import RunDirectory
+from .files import to_json, write_atomic
 
 
 @dataclass(frozen=True)
 class Model:
-    """The trained networks of a run, with the normalisation and the class names that belong to them."""
+    """The trained networks of a run, with the normalisation, the kind of data and the class names that belong to them.
 
-    networks: list[nn.Module]
+    Made by `labelmend.load(run).model`; networks are averaged.
+    """
+
+    networks: Sequence[nn.Module]
     normalise: Normaliser
+    kind: Kind
     shape: tuple[int, ...]
-    class_names: list[str]
+    class_names: Sequence[str]
+
+    def predict_proba(self, data: Any, *, root: str | Path | None = None) -> NDArray[np.float32]:
+        """Class probabilities, [n, C], in the order of `class_names`.
+
+        `data` is an array, a DataFrame, a list of pictures, a folder of images, one image, or a table. Images are
+        brought to the model's size; columns of tables go by their names.
+        """
+        return self.probabilities(self.inputs(data, root=root))
+
+    def predict(self, data: Any, *, root: str | Path | None = None) -> list[str]:
+        """The most probable class of each sample, by name."""
+        best = self.predict_proba(data, root=root).argmax(axis=1)
+        return [self.class_names[label] for label in best.tolist()]
+
+    def inputs(self, data: Any, *, root: str | Path | None = None) -> Tensor:
+        """What the networks take for this data, before normalisation."""
+        if isinstance(data, Tensor | np.ndarray) and tuple(data.shape[1:]) == self.shape:
+            tensor = torch.tensor(data) if isinstance(data, np.ndarray) else data
+            if len(self.shape) == 1 or tensor.dtype == torch.uint8:
+                return tensor
+        options = SourceOptions(root=None if root is None else str(root))
+        read = open_inputs(data, self.kind, self.shape, options).inputs
+        assert isinstance(read, Tensor)
+        return read
 
     def to(self, device: torch.device) -> "Model":
         """A copy that computes on this device."""
@@ -59,8 +94,41 @@ class Model:
         return (self.normalise(chunk.to(device)) for chunk in torch.split(inputs, sweep_size(device)))
 
 
-def load_model(run: RunDirectory) -> Model:
-    """The model of a finished run; nothing is unpickled."""
+def write_model(
+    run: RunDirectory,
+    networks: Sequence[nn.Module],
+    *,
+    net: str,
+    norm_at: str,
+    normalise: Normaliser,
+    kind: Kind,
+    shape: Sequence[int],
+    class_names: Sequence[str],
+) -> None:
+    """Write the trained networks, and all that is needed to use them."""
+    tensors = {
+        f"{i}/{name}": tensor.detach().cpu().contiguous()
+        for i, network in enumerate(networks)
+        for name, tensor in network.state_dict().items()
+    }
+    described = {
+        "net": net,
+        "networks": len(networks),
+        "norm_at": norm_at,
+        "kind": kind.name,
+        "shape": list(shape),
+        "columns": list(kind.columns),
+        "classes": list(class_names),
+        "mean": normalise.mean.tolist(),
+        "std": normalise.std.tolist(),
+    }
+    write_atomic(run.model, save_tensors(tensors))
+    write_atomic(run.model_json, to_json(described))
+
+
+def load_model(run: RunDirectory | str | Path) -> Model:
+    """The model of a finished run, which may be given by its path; nothing is unpickled."""
+    run = run if isinstance(run, RunDirectory) else RunDirectory.existing(Path(run))
     if not run.model.is_file():
         raise InputError(f"{run.path} has no model.safetensors; the run is {run.read().get('status')}")
     try:
@@ -73,14 +141,29 @@ def load_model(run: RunDirectory) -> Model:
         normalise = Normaliser(*(torch.tensor(described[name]).float() for name in ("mean", "std")))
         if not normalise.mean.shape == normalise.std.shape == (shape[0],):
             raise ValueError("its normalisation does not fit its samples")
+        kind = _kind(described, shape)
     except Exception as error:  # these files may come from anywhere, and break any of this
         reason = str(error).partition("\n")[0]
         raise InputError(f"the model in {run.path} cannot be read: {reason}") from None
-    return Model(networks, normalise, tuple(shape), classes)
+    return Model(networks, normalise, kind, tuple(shape), classes)
+
+
+def _kind(described: Mapping[str, Any], shape: Sequence[int]) -> Kind:
+    """The kind of data that the model takes; version 0.1 did not write it down, nor the names of columns."""
+    if len(shape) == 3:
+        return Images()
+    columns = [str(name) for name in described.get("columns", ())]
+    if columns and len(columns) != shape[0]:
+        raise ValueError(f"{len(columns)} columns for samples of shape {shape}")
+    return Features(columns)
 
 
 def _network(
-    described: dict[str, Any], shape: list[int], classes: list[str], weights: dict[str, Tensor], number: int
+    described: Mapping[str, Any],
+    shape: Sequence[int],
+    classes: Sequence[str],
+    weights: Mapping[str, Tensor],
+    number: int,
 ) -> nn.Module:
     """A network with its weights; one that the weights do not fit takes no memory, whatever size it claims."""
     prefix = f"{number}/"

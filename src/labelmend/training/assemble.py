@@ -4,11 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from accelerate import Accelerator
 from torch import Tensor, nn
 
 from ..core import Learner, Task, generator
-from ..data.feed import MemoryFeed, Normaliser, Share, TrustedSamples
-from ..data.stream import StreamedImages, StreamFeed
+from ..data.feed import ProcessShare, SampleFeed, TrustedSamples
+from ..data.kinds import Normaliser
+from ..data.samples import Samples
 from ..methods.variants import VARIANTS
 from ..nets import build_net, start_from
 from ..nets.preact_resnet import NormAt
@@ -19,6 +21,7 @@ from .trainer import Observer, Trainer
 
 def assemble(
     prepared: Prepared,
+    accelerator: Accelerator,
     normalise: Normaliser,
     *,
     observer: Observer | None = None,
@@ -26,16 +29,14 @@ def assemble(
 ) -> Trainer:
     """The trainer of a run, at its first epoch."""
     data, choices, processes = prepared.data, prepared.choices, Processes()
-    feed = _feed(prepared, data.inputs, data.labels.observed, normalise, training=True)
-    test = None
-    if data.test is not None:
-        test = _feed(prepared, data.test.inputs, data.test.labels, normalise, training=False)
+    feed = _feed(prepared, accelerator, data, normalise, training=True)
+    test = None if data.test is None else _feed(prepared, accelerator, data.test, normalise, training=False)
     method = prepared.entry.build(prepared.options, choices.epochs)
     truth = data.labels.truth
-    trusted = None if data.trusted is None else _trusted(prepared, data.trusted, normalise)
+    trusted = None if data.trusted is None else _trusted(prepared, accelerator, data.trusted, normalise)
     return Trainer(
         method=method,
-        learners=[_learner(prepared, number) for number in range(method.networks)],
+        learners=[_learner(prepared, accelerator, number) for number in range(method.networks)],
         feed=feed,
         task=Task(feed.labels, len(data.class_names), choices.epochs, trusted),
         run=prepared.run,
@@ -51,38 +52,29 @@ def assemble(
 
 
 def _feed(
-    prepared: Prepared, inputs: Tensor | StreamedImages, labels: Tensor, normalise: Normaliser, *, training: bool
-) -> MemoryFeed | StreamFeed:
-    choices, device = prepared.choices, prepared.accelerator.device
-    augment = choices.augment if training else None
-    size = choices.batch_size
-    share = Share(prepared.accelerator.process_index, prepared.accelerator.num_processes)
-    if isinstance(inputs, Tensor):
-        return MemoryFeed(
-            inputs, labels, normalise=normalise, batch_size=size, augment=augment, device=device, share=share
-        )
-    return StreamFeed(
-        inputs,
-        labels,
+    prepared: Prepared, accelerator: Accelerator, samples: Samples, normalise: Normaliser, *, training: bool
+) -> SampleFeed:
+    return SampleFeed(
+        samples.inputs,
+        samples.labels.observed,
         normalise=normalise,
-        batch_size=size,
-        augment=augment is not None,
+        batch_size=prepared.choices.batch_size,
+        augment=prepared.choices.augment if training else None,
+        device=accelerator.device,
+        share=ProcessShare(accelerator.process_index, accelerator.num_processes),
         workers=prepared.config.workers,
-        device=device,
-        share=share,
     )
 
 
-def _trusted(prepared: Prepared, index: Tensor, normalise: Normaliser) -> TrustedSamples:
+def _trusted(prepared: Prepared, accelerator: Accelerator, index: Tensor, normalise: Normaliser) -> TrustedSamples:
     """The trusted samples, which are few, in memory even where the others are streamed."""
-    data, choices = prepared.data, prepared.choices
-    samples = MemoryFeed(
-        data.samples(index.tolist()),
-        data.labels.observed[index],
+    samples = SampleFeed(
+        prepared.data.loaded(index.tolist()),
+        prepared.data.labels.observed[index],
         normalise=normalise,
-        batch_size=choices.batch_size,
-        augment=choices.augment,
-        device=prepared.accelerator.device,
+        batch_size=prepared.choices.batch_size,
+        augment=prepared.choices.augment,
+        device=accelerator.device,
     )
     return TrustedSamples(index, samples)
 
@@ -100,8 +92,8 @@ def _network(prepared: Prepared, number: int) -> nn.Module:
     return network
 
 
-def _learner(prepared: Prepared, number: int) -> Learner:
-    optimisation, accelerator = prepared.optimisation, prepared.accelerator
+def _learner(prepared: Prepared, accelerator: Accelerator, number: int) -> Learner:
+    optimisation = prepared.optimisation
     network = _network(prepared, number)
     network = network.to(accelerator.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimiser = torch.optim.SGD(

@@ -44,7 +44,7 @@ def decide(asked: str, network: nn.Module, example: Callable[[], Tensor], *, ste
         return Decision(False, f"no: a run of about {_duration(whole)} is too short to repay it")
     try:
         faster = seconds_a_step(compiled(trial), inputs)
-    except Exception as error:  # a compiler may fail in any way that it likes
+    except Exception as error:  # the compiler can raise any exception
         return Decision(False, f"no: it failed here ({_first_line(error)})")
     gain = 1 - faster / eager
     if gain < LEAST_GAIN:
@@ -61,7 +61,7 @@ def compiled_forward(network: nn.Module, trained: nn.Module, inputs: Tensor) -> 
     """A compiled pass of the trained network for batches like this one, or an error that says what to do."""
     try:
         compiled(copy.deepcopy(network).train())(inputs)
-    except Exception as error:  # a compiler may fail in any way that it likes
+    except Exception as error:  # the compiler can raise any exception
         raise InputError(f"torch.compile failed ({_first_line(error)}); go without it: --compile off") from None
     return compiled(trained)
 

@@ -1,42 +1,191 @@
-"""What a run is asked to do: every default of the command line and of Python, written once. Imports nothing slow."""
+"""What a run is asked to do: every option of `train`, described once for the command line and for Python.
 
-from dataclasses import dataclass, field
-from typing import Literal
+A new option is a new field of `TrainConfig`; the command line, its help, the checks and run.json follow from it.
+Imports nothing slow.
+"""
 
-MOST_THREADS = 1024
+import os
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, Literal, get_type_hints
+
+from ..errors import lookup
+from .settings import check_limits, typed
+
+MAIN, DATA, TRAINING, RUN = "Options", "Data", "Training", "Run"
+
+
+def about(group: str, help: str, *, circumstance: bool = False, **more: Any) -> dict[str, Any]:
+    """The description of an option: its place in the help, and what it is.
+
+    A `circumstance` says where and how a run is made, and does not make it another run. `more` can hold `flag` (the
+    option's name, if it is not the field's), `metavar`, `choices`, and `least` and `most` of a number.
+    """
+    return {"group": group, "help": help, "circumstance": circumstance, **more}
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """A training run as the user asks for it; None leaves the choice to labelmend, which says why it chose."""
+    """A training run as the user asks for it; None leaves the choice to labelmend, which says why it chose.
 
-    source: str
-    out: str
-    method: str = "m-dyr-h"
-    net: str | None = None
-    epochs: int | None = None
-    noise: str | None = None
-    labels: str | None = None
-    trusted: str | None = None
-    test: str | None = None
-    root: str | None = None
-    image_column: str | None = None
-    label_column: str | None = None
-    id_column: str | None = None
-    size: int | None = None
-    skip_bad: bool = False
-    memory: float = 2.0
-    workers: int = 2
-    init: str | None = None
-    limit: int | None = None
-    seed: int = 0
-    device: str = "auto"
-    compile: str = "auto"
-    threads: int | None = None
-    settings: dict[str, str] = field(default_factory=dict)
-    save_every: float = 10.0
-    resume: bool = False
-    allow_drift: bool = False
+    Values are checked by their types and limits; paths become text.
+    """
+
+    source: str = field(
+        metadata=about(
+            DATA,
+            "A folder with one subfolder per class; a .csv, .tsv or .parquet with an image column or feature columns "
+            "and a label column; an .npz with arrays x and y; or one of digits, mnist, fashion-mnist, cifar10, "
+            "cifar100, tiny-imagenet, clothing1m.",
+            metavar="SOURCE",
+        )
+    )
+    out: str = field(
+        metadata=about(MAIN, "Folder for the run; must not hold one yet.", metavar="RUN", circumstance=True)
+    )
+    method: str = field(default="m-dyr-h", metadata=about(TRAINING, "Training method; 'labelmend methods' lists them."))
+    net: str | None = field(
+        default=None, metadata=about(TRAINING, "preact-resnet18, resnet50, slim-resnet, convnet, mlp or timm:NAME.")
+    )
+    epochs: int | None = field(default=None, metadata=about(TRAINING, "Passes over the data.", least=1))
+    noise: str | None = field(
+        default=None,
+        metadata=about(
+            DATA,
+            "Make labels wrong first: symmetric:R redraws a share R from all classes, symmetric-excl:R from the other "
+            "classes; asymmetric:R[:map.json], pair:R, instance:R, matrix:FILE.",
+            metavar="KIND:RATE",
+        ),
+    )
+    labels: str | None = field(
+        default=None,
+        metadata=about(
+            DATA, "Take the labels from FILE or FILE:KEY (.npz or .csv), such as CIFAR-10N's.", metavar="FILE[:KEY]"
+        ),
+    )
+    trusted: str | None = field(
+        default=None,
+        metadata=about(
+            DATA,
+            "Samples whose labels are right, for methods that learn from some: a .csv with a column id (and one of "
+            "labels, if the given ones are not right), or a .txt with one id per line; or, where the truth is known as "
+            "after --noise, a number of samples of each class, such as 10-per-class.",
+            metavar="FILE|N-per-class",
+        ),
+    )
+    test: str | None = field(
+        default=None, metadata=about(DATA, "A source of the same kind to evaluate on.", metavar="SOURCE")
+    )
+    root: str | None = field(
+        default=None,
+        metadata=about(
+            DATA,
+            "Folder of a named data set's files, or of the images that a table names.",
+            metavar="FOLDER",
+            circumstance=True,
+        ),
+    )
+    image_column: str | None = field(
+        default=None, metadata=about(DATA, "Column of image paths or bytes in a table.", metavar="NAME")
+    )
+    label_column: str | None = field(default=None, metadata=about(DATA, "Column of labels in a table.", metavar="NAME"))
+    id_column: str | None = field(default=None, metadata=about(DATA, "Column of ids in a table.", metavar="NAME"))
+    size: int | None = field(default=None, metadata=about(DATA, "Resize images to this many pixels square."))
+    skip_bad: bool = field(default=False, metadata=about(DATA, "Go on without unusable samples."))
+    memory: float = field(
+        default=2.0,
+        metadata=about(
+            DATA, "GiB of decoded images to hold in memory; larger sets are streamed from disk.", circumstance=True
+        ),
+    )
+    workers: int = field(
+        default=2, metadata=about(DATA, "Processes that decode streamed images.", least=0, most=256, circumstance=True)
+    )
+    init: str | None = field(
+        default=None,
+        metadata=about(
+            TRAINING,
+            "Start from these weights (.safetensors, or timm:NAME); layers of another shape stay new.",
+            metavar="FILE|timm:NAME",
+        ),
+    )
+    limit: int | None = field(
+        default=None, metadata=about(DATA, "Train on this many samples, drawn at random.", least=2)
+    )
+    seed: int = field(
+        default=0, metadata=about(TRAINING, "Seed of everything random: the same seed gives the same bytes.")
+    )
+    device: str = field(default="auto", metadata=about(RUN, "auto, cpu, cuda or mps.", circumstance=True))
+    compile: str = field(
+        default="auto",
+        metadata=about(
+            RUN,
+            "torch.compile: on, off, or auto, which tries it on long runs.",
+            choices=("auto", "on", "off"),
+            circumstance=True,
+        ),
+    )
+    threads: int | None = field(
+        default=None,
+        metadata=about(RUN, "CPU threads; by default chosen from the network.", least=1, most=1024, circumstance=True),
+    )
+    settings: Mapping[str, Any] = field(
+        default_factory=dict,
+        metadata=about(
+            TRAINING,
+            "Change a setting of the method; 'labelmend methods ID' lists them. Can be given several times.",
+            flag="--set",
+            metavar="KEY=VALUE",
+        ),
+    )
+    save_every: float = field(
+        default=10.0,
+        metadata=about(
+            RUN,
+            "Minutes between checkpoints inside an epoch; there is always one after it.",
+            least=0,
+            circumstance=True,
+        ),
+    )
+    log: str | None = field(
+        default=None,
+        metadata=about(
+            RUN,
+            "Also log every epoch for this tool: tensorboard writes to RUN/tensorboard.",
+            metavar="tensorboard",
+            choices=("tensorboard",),
+            circumstance=True,
+        ),
+    )
+    resume: bool = field(
+        default=False,
+        metadata=about(
+            RUN,
+            "Continue the run in --out; SOURCE and all options it was started with are read from its run.json.",
+            circumstance=True,
+        ),
+    )
+    allow_drift: bool = field(
+        default=False, metadata=about(RUN, "Resume even with other threads, processes or versions.", circumstance=True)
+    )
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for described in fields(self):
+            value, what, limits = getattr(self, described.name), flag(described), described.metadata
+            value = os.fspath(value) if isinstance(value, os.PathLike) else value
+            value = typed(what, value, hints[described.name])
+            check_limits(what, value, limits)
+            if value is not None and "choices" in limits:
+                lookup(f"value of {what}", value, dict.fromkeys(limits["choices"]))
+            object.__setattr__(self, described.name, value)
+        plain = {key: value.item() if hasattr(value, "item") else value for key, value in self.settings.items()}
+        object.__setattr__(self, "settings", plain)
+
+
+def flag(described: Field[Any]) -> str:
+    """The command-line name of a field."""
+    return str(described.metadata.get("flag", f"--{described.name.replace('_', '-')}"))
 
 
 @dataclass(frozen=True)
@@ -46,7 +195,7 @@ class Optimisation:
     learning_rate: float = field(default=0.1, metadata={"help": "learning rate that the run starts with", "least": 0})
     momentum: float = field(default=0.9, metadata={"help": "momentum of SGD", "least": 0, "most": 1})
     weight_decay: float = field(default=1e-4, metadata={"help": "weight decay", "least": 0})
-    batch_size: int | None = field(default=None, metadata={"help": "samples a step; none chooses", "least": 2})
+    batch_size: int | None = field(default=None, metadata={"help": "samples per step; none chooses", "least": 2})
     augment: Literal["auto", "none", "crop", "crop-flip"] = field(
         default="auto", metadata={"help": "random crop after padding, and horizontal flip"}
     )

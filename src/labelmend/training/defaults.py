@@ -4,12 +4,11 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..data import Dataset
-from ..data.kinds.augment import Augment
+from ..data import Samples
+from ..data.kinds import Augment
 from ..errors import InputError
 from .config import Optimisation, TrainConfig
 
-CROP_FROM = 16
 CPU_EPOCHS = ((1_000, 120), (5_000, 60), (20_000, 30))
 CPU_EPOCHS_LARGE = 20
 GPU_EPOCHS = 300
@@ -30,14 +29,14 @@ class Defaults:
     reasons: dict[str, str] = field(default_factory=dict)
 
 
-def choose_defaults(data: Dataset, config: TrainConfig, optimisation: Optimisation, *, on_gpu: bool) -> Defaults:
+def choose_defaults(data: Samples, config: TrainConfig, optimisation: Optimisation, *, on_gpu: bool) -> Defaults:
     """Fill in what the user left open."""
     if config.epochs is not None and config.epochs < 1:
         raise InputError(f"--epochs must be at least 1, not {config.epochs}")
-    net, why_net = _net(data, on_gpu)
+    net, why_net = data.kind.default_net(data.shape, on_gpu=on_gpu)
     epochs, why_epochs = _epochs(len(data), on_gpu)
     batch, why_batch = _batch(len(data))
-    augment, why_augment = _augment(data, optimisation.augment)
+    augment, why_augment = data.kind.augmentation(data.shape, optimisation.augment)
     reasons = {"augment": why_augment}
     reasons["net"] = "as asked" if config.net else why_net
     reasons["epochs"] = "as asked" if config.epochs else why_epochs
@@ -52,17 +51,6 @@ def choose_defaults(data: Dataset, config: TrainConfig, optimisation: Optimisati
         augment=augment,
         reasons=dict(sorted(reasons.items())),
     )
-
-
-def _net(data: Dataset, on_gpu: bool) -> tuple[str, str]:
-    if not data.is_images:
-        return "mlp", f"the samples are rows of {data.shape[0]} features"
-    side = min(data.shape[1:])
-    if side < CROP_FROM:
-        return "convnet", f"images of {side} px are too small for a residual network"
-    if on_gpu:
-        return "preact-resnet18", "the paper's network, and there is a GPU"
-    return "slim-resnet", "a residual network that a CPU can train"
 
 
 def _epochs(samples: int, on_gpu: bool) -> tuple[int, str]:
@@ -98,17 +86,3 @@ def available_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
         return max(1, min(cores, int(limit) // int(period)))
     except (OSError, ValueError):
         return cores
-
-
-def _augment(data: Dataset, asked: str) -> tuple[Augment | None, str]:
-    if not data.is_images:
-        return None, "none: feature rows are used as they are"
-    pad = max(1, round(min(data.shape[1:]) / 8))
-    if asked == "none":
-        return None, "none, as asked"
-    if asked != "auto":
-        return Augment(pad, flip=asked == "crop-flip"), f"{asked}, as asked"
-    if min(data.shape[1:]) < CROP_FROM:
-        return None, f"none: moving images of {min(data.shape[1:])} px loses parts of them"
-    name = "crop and flip" if data.flips else "crop without flip"
-    return Augment(pad, flip=data.flips), f"{name}, {pad} px of padding (an eighth of the side)"

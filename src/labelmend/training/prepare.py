@@ -1,6 +1,5 @@
 """Everything that can be checked, read and chosen before the first epoch."""
 
-import os
 import platform
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -8,24 +7,21 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import torch
-from accelerate import Accelerator
-
 from ..core import generator
-from ..data import Dataset, inject
+from ..data import Samples, inject
 from ..data.label_file import read_labels
 from ..data.noise import NoiseSpec, nominal_rate, wrong_rate
-from ..data.preflight import Preflight, PreflightError
+from ..data.preflight import Preflight
 from ..data.readers.table import Columns
-from ..data.sources import SourceOptions, open_source
+from ..data.sources import SourceOptions, check_samples, open_source
 from ..data.trusted import trust
 from ..errors import InputError, lookup
 from ..methods import RegisteredMethod, find
 from ..nets import build_net, start_from
 from ..run.directory import RunDirectory
-from ..run.files import to_json, write_atomic
 from .config import Optimisation, TrainConfig
 from .defaults import Defaults, choose_defaults
+from .engine import Engine
 from .settings import check_keys, parse
 
 VERSIONED = ("labelmend", "torch", "accelerate", "numpy", "scikit-learn", "safetensors", "pyarrow")
@@ -39,10 +35,10 @@ class Prepared:
     entry: RegisteredMethod
     options: Any
     optimisation: Optimisation
-    data: Dataset
+    data: Samples
     preflight: Preflight
     choices: Defaults
-    accelerator: Accelerator
+    engine: Engine
     run: RunDirectory
     noise: dict[str, Any] | None
 
@@ -66,23 +62,23 @@ class Prepared:
                 "samples": len(self.data),
                 "shape": list(self.data.shape),
                 "classes": list(self.data.class_names),
-                "test_samples": None if self.data.test is None else len(self.data.test.labels),
+                "test_samples": None if self.data.test is None else len(self.data.test),
                 "trusted": None if self.data.trusted is None else len(self.data.trusted),
                 "fingerprint": self.data.fingerprint(),
             },
             "noise": self.noise,
             "preflight": {"skipped": self.preflight.skipped, "notes": len(self.preflight.notes)},
-            "machine": {"device": self.accelerator.device.type, "processes": self.accelerator.num_processes},
+            "machine": {"device": self.engine.device, "processes": self.engine.processes},
             "versions": {"python": platform.python_version()} | {name: version(name) for name in VERSIONED},
         }
 
 
 def prepare(
-    config: TrainConfig, *, data: Dataset | None = None, advance: Callable[[int], None] = lambda done: None
+    config: TrainConfig, *, data: Samples | None = None, advance: Callable[[int], None] = lambda done: None
 ) -> Prepared:
     """Check everything that can be checked before the first epoch; raises InputError and leaves nothing behind.
 
-    `data` is a data set made in Python (`as_dataset`), used in place of the configuration's source.
+    `data` are samples of Python objects, used in place of the configuration's source.
     """
     entry = find(config.method)
     check_keys(config.settings, entry.options, Optimisation)
@@ -102,48 +98,40 @@ def prepare(
     lookup("value of --compile", config.compile, dict.fromkeys(("auto", "on", "off")))
     if not config.save_every >= 0:
         raise InputError(f"--save-every takes minutes, at least 0, not {config.save_every}")
-    accelerator = _accelerator(config, optimisation)
-    run = RunDirectory(Path(config.out), writes=accelerator.is_main_process)
+    engine = Engine.choose(config, optimisation)
+    run = RunDirectory(Path(config.out), writes=engine.rank == 0)
     if run.writes:
         try:
             _check_place(run, config)
         except OSError as error:
             raise InputError(f"cannot use {run.path}: {error.strerror or error}; choose another --out") from None
-    preflight = Preflight()
+    options_of_source = source_options(config)
     if data is None:
-        data, preflight = _open_data(config, advance)
+        data, preflight = open_source(config.source, options_of_source, advance=advance)
+    else:
+        data, preflight = check_samples(data, options_of_source, advance=advance)
     data, noise = apply_label_options(data, config, spec)
-    choices = choose_defaults(data, config, optimisation, on_gpu=accelerator.device.type != "cpu")
-    torch.set_num_threads(choices.threads)
+    choices = choose_defaults(data, config, optimisation, on_gpu=engine.device != "cpu")
     trial = build_net(choices.net, data.shape, len(data.class_names), rng=generator(0, "check"))
     if config.init is not None:
         start_from(trial, config.init)
-    return Prepared(config, entry, options, optimisation, data, preflight, choices, accelerator, run, noise)
+    return Prepared(config, entry, options, optimisation, data, preflight, choices, engine, run, noise)
 
 
-def _open_data(config: TrainConfig, advance: Callable[[int], None]) -> tuple[Dataset, Preflight]:
+def source_options(config: TrainConfig) -> SourceOptions:
+    """How the source of a configuration is read."""
     columns = Columns(config.image_column, config.label_column, config.id_column)
-    options = SourceOptions(config.test, config.root, columns, config.size, config.skip_bad, config.memory)
-    try:
-        return open_source(config.source, options, advance=advance)
-    except PreflightError as error:
-        listed = Path(f"{config.out}.preflight.json")
-        try:
-            listed.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(listed, to_json(error.preflight.to_dict()))
-        except OSError as lost:
-            raise InputError(f"{error}\n  they cannot be listed in {listed}: {lost.strerror or lost}") from None
-        raise InputError(f"{error}\n  all of them are listed in {listed}") from None
+    return SourceOptions(config.test, config.root, columns, config.size, config.skip_bad, config.memory)
 
 
 def apply_label_options(
-    data: Dataset, config: TrainConfig, spec: NoiseSpec | None
-) -> tuple[Dataset, dict[str, Any] | None]:
+    data: Samples, config: TrainConfig, spec: NoiseSpec | None
+) -> tuple[Samples, dict[str, Any] | None]:
     """Other labels, fewer samples, wrong labels and trusted ones, in this order, as far as they were asked for."""
     if config.labels is not None:
         data = read_labels(config.labels, data)
     if config.limit is not None and config.limit < len(data):
-        data = data.head(config.limit, generator(config.seed, "limit"))
+        data = data.random_subset(config.limit, generator(config.seed, "limit"))
     if spec is not None:
         data = inject(data, spec, generator(config.seed, "noise"))
     if config.trusted is not None:
@@ -154,36 +142,15 @@ def apply_label_options(
     return data, None if real is None else {"kind": f"labels {config.labels}", "nominal": None, "real": real}
 
 
-def _accelerator(config: TrainConfig, optimisation: Optimisation) -> Accelerator:
-    if config.threads is not None and config.threads < 1:
-        raise InputError(f"--threads must be at least 1, not {config.threads}")
-    present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if config.device != "auto" and not present.get(config.device, False):
-        names = ", ".join(name for name, there in present.items() if there)
-        raise InputError(f"device {config.device!r} is not available; here there is auto, {names}")
-    precision = optimisation.precision
-    if precision == "auto":
-        precision = "bf16" if config.device != "cpu" and present["cuda"] and torch.cuda.is_bf16_supported() else "no"
-    on_cpu = config.device == "cpu" or not any([present["cuda"], present["mps"]])
-    if precision == "bf16" and on_cpu and not bf16_on_cpu():
-        raise InputError("this CPU has no bf16 instructions and would be many times slower; leave out precision=bf16")
-    if os.environ.get("LOCAL_WORLD_SIZE", "1") == os.environ.get("WORLD_SIZE", "1"):
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    return Accelerator(cpu=on_cpu, mixed_precision=precision)
-
-
-def bf16_on_cpu() -> bool:
-    """Whether this CPU computes in bf16 rather than imitate it."""
-    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
-
-
 def _check_place(run: RunDirectory, config: TrainConfig) -> None:
     if run.path.is_file():
         raise InputError(f"{run.path} is a file; --out takes a folder")
     if run.run_json.is_file():
         if not config.resume:
             state = run.read().get("status")
-            raise InputError(f"{run.path} holds a {state} run; go on with --resume or choose another --out")
+            raise InputError(
+                f"{run.path} holds a run that is {state}; continue it with --resume or choose another --out"
+            )
     elif config.resume:
         raise InputError(f"there is no run to resume in {run.path}")
     elif run.path.is_dir() and any(path.name != ".lock" for path in run.path.iterdir()):

@@ -48,9 +48,9 @@ class Processes:
         return value
 
     def owned(self, mine: Tensor) -> Tensor:
-        """My rows, and for the first process also those that are nobody's, so that each row has one owner."""
-        nobodys = self.total(mine.int()) == 0
-        return mine | nobodys if self.main else mine
+        """The rows of this process, and for the first process also those of none, so that each row has one owner."""
+        unowned = self.total(mine.int()) == 0
+        return mine | unowned if self.main else mine
 
     def combine(self, values: Tensor, mine: Tensor) -> None:
         """Fill in, from the process that has it, every row that is not mine."""

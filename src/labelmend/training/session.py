@@ -6,13 +6,13 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict
 
 import numpy as np
+from accelerate import Accelerator
 from numpy.typing import NDArray
-from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from ..core import Draws, Learner
-from ..data import Dataset
-from ..data.feed import Normaliser
+from ..core import Draws
+from ..data import Samples
+from ..data.kinds import Normaliser
 from ..detect.judge import Judgement, judge
 from ..detect.ledger import Ledger
 from ..detect.summary import describe_noise
@@ -23,9 +23,11 @@ from ..run.evidence import write_evidence
 from ..run.files import to_json, write_atomic
 from ..run.labels import csv_bytes, parquet_bytes, to_arrow
 from ..run.lock import owned
+from ..run.model import write_model
 from .assemble import assemble, norm_at
 from .checkpoint import saved
 from .compilation import Decision, compiled_forward, decide
+from .engine import cpu_threads
 from .evaluation import detection_auc
 from .finite import NotFiniteError
 from .prepare import Prepared, check_same
@@ -45,10 +47,11 @@ def train(
     `afterwards` is called with the finished run while this process still owns it, for instance to build a report.
     """
     run = prepared.run
-    with _owned(prepared) if run.writes else nullcontext():
-        prepared.accelerator.wait_for_everyone()
+    with cpu_threads(prepared.choices.threads), _owned(prepared) if run.writes else nullcontext():
+        accelerator = prepared.engine.start()
+        accelerator.wait_for_everyone()
         try:
-            warnings = _run(prepared, observer, signals)
+            warnings = _run(prepared, accelerator, observer, signals)
             if run.writes:
                 afterwards(run)
             return run, warnings
@@ -105,11 +108,10 @@ def _open(prepared: Prepared) -> None:
     run.write(run.preflight, to_json(prepared.preflight.to_dict()))
 
 
-def _run(prepared: Prepared, observer: Observer | None, signals: Signals | None) -> list[str]:
-    inputs = prepared.data.inputs
-    normalise = Normaliser.of(inputs) if isinstance(inputs, Tensor) else inputs.normaliser()
-    trainer = assemble(prepared, normalise, observer=observer, stop_signal=signals or (lambda: None))
-    _compile(prepared, trainer)
+def _run(prepared: Prepared, accelerator: Accelerator, observer: Observer | None, signals: Signals | None) -> list[str]:
+    normalise = prepared.data.kind.normaliser(prepared.data.inputs)
+    trainer = assemble(prepared, accelerator, normalise, observer=observer, stop_signal=signals or (lambda: None))
+    _compile(prepared, accelerator, trainer)
     warnings = trainer.resume()
     for warning in warnings:
         trainer.observer.warn(warning)
@@ -117,11 +119,11 @@ def _run(prepared: Prepared, observer: Observer | None, signals: Signals | None)
         trainer.train()
     if prepared.run.writes:
         _conclude(prepared, trainer, normalise)
-    prepared.accelerator.wait_for_everyone()
+    accelerator.wait_for_everyone()
     return warnings
 
 
-def _compile(prepared: Prepared, trainer: Trainer) -> None:
+def _compile(prepared: Prepared, accelerator: Accelerator, trainer: Trainer) -> None:
     """Compile the training steps if that was asked for or pays; a resumed run does as it did before."""
     run = prepared.run
     trainer.observer.stage(0, "compiling", 0)
@@ -132,7 +134,7 @@ def _compile(prepared: Prepared, trainer: Trainer) -> None:
 
     if run.writes and "compile" not in run.read():
         run.update(compile=asdict(decide(prepared.config.compile, network, example, steps=steps)))
-    prepared.accelerator.wait_for_everyone()
+    accelerator.wait_for_everyone()
     if Decision(**run.read()["compile"]).compiled:
         inputs = example()
         for learner in trainer.learners:
@@ -151,7 +153,16 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
     write_atomic(run.labels_parquet, parquet_bytes(rows))
     write_atomic(run.noise_json, to_json(describe_noise(table, judgement)))
     write_evidence(run, data, table, trainer.learners[0], normalise)
-    _write_model(prepared, trainer.learners, normalise)
+    write_model(
+        run,
+        [learner.network for learner in trainer.learners],
+        net=prepared.choices.net,
+        norm_at=norm_at(prepared.options),
+        normalise=normalise,
+        kind=data.kind,
+        shape=data.shape,
+        class_names=data.class_names,
+    )
     epochs = run.epochs()
     accuracies = [r["test_accuracy"] for r in epochs if r["test_accuracy"] is not None]
     summary = {
@@ -169,7 +180,7 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
     run.update(status="finished", summary=summary)
 
 
-def label_table(data: Dataset, ledgers: list[Ledger], judgement: Judgement) -> LabelTable:
+def label_table(data: Samples, ledgers: list[Ledger], judgement: Judgement) -> LabelTable:
     """What the judgement and the last tracking pass say of each sample."""
     return LabelTable(
         ids=data.ids,
@@ -188,27 +199,3 @@ def label_table(data: Dataset, ledgers: list[Ledger], judgement: Judgement) -> L
 
 def _floats(tensor: Tensor) -> NDArray[np.float64]:
     return tensor.cpu().double().numpy()
-
-
-def _write_model(prepared: Prepared, learners: list[Learner], normalise: Normaliser) -> None:
-    unwrap = prepared.accelerator.unwrap_model
-    tensors = {
-        f"{i}/{name}": tensor.detach().cpu().contiguous()
-        for i, learner in enumerate(learners)
-        for name, tensor in unwrap(learner.network).state_dict().items()
-    }
-    write_atomic(prepared.run.model, save_tensors(tensors))
-    write_atomic(
-        prepared.run.model_json,
-        to_json(
-            {
-                "net": prepared.choices.net,
-                "networks": len(learners),
-                "norm_at": norm_at(prepared.options),
-                "shape": list(prepared.data.shape),
-                "classes": list(prepared.data.class_names),
-                "mean": normalise.mean.tolist(),
-                "std": normalise.std.tolist(),
-            }
-        ),
-    )

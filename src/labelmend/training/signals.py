@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: heeded where a run can be saved while it trains, and at once before and after."""
+"""SIGINT and SIGTERM: deferred to where a run can be saved while it trains, immediate before and after."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ HEEDED = (signal.SIGINT, signal.SIGTERM)
 
 
 class Signals:
-    """The first signal stops the run, the second the process; calling this tells the first one."""
+    """The first signal stops the run, the second the process; calling this gives the first one."""
 
     def __init__(self) -> None:
         self.received: int | None = None
@@ -25,7 +25,7 @@ class Signals:
 
     @contextmanager
     def heeded(self) -> Iterator[None]:
-        """While somebody asks for signals, one only makes a note."""
+        """Inside, a signal is only recorded, for the trainer to ask for."""
         self.deferred = True
         try:
             yield

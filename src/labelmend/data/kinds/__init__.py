@@ -1,1 +1,45 @@
-"""Kinds of data: how each is decoded, normalised, augmented and shown."""
+"""Kinds of data: how each is decoded, normalised, augmented and shown, and which network it gets by default."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from torch import Tensor
+
+from ..preflight import Problem
+from .augment import Augment
+from .normaliser import Normaliser
+
+if TYPE_CHECKING:
+    from .images import ImageFiles
+
+Inputs = "Tensor | ImageFiles"
+
+
+class Kind(Protocol):
+    """What the rest of the library asks of a kind of data. Whatever depends on the kind is answered here."""
+
+    @property
+    def name(self) -> str:
+        """The word for it in run.json and model.json."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Names of the values of a sample, where they have names."""
+
+    def problems(self, inputs: "Tensor | ImageFiles", locations: Sequence[str]) -> list[Problem]:
+        """Samples that cannot be trained on, as far as that can be told without decoding them."""
+
+    def normaliser(self, inputs: "Tensor | ImageFiles") -> Normaliser:
+        """Statistics of the training inputs."""
+
+    def default_net(self, shape: Sequence[int], *, on_gpu: bool) -> tuple[str, str]:
+        """The network for samples of this shape, and why."""
+
+    def augmentation(self, shape: Sequence[int], asked: str) -> tuple[Augment | None, str]:
+        """How training views are made, as asked ("auto" leaves it open), and why."""
+
+    def shown(self, inputs: Tensor, originals: "ImageFiles | None", rows: Sequence[int]) -> dict[str, list[Any]]:
+        """What a person sees of these samples, `inputs` being theirs: a column of pictures or of feature values."""
+
+
+__all__ = ["Augment", "Kind", "Normaliser"]

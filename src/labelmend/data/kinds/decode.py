@@ -1,17 +1,14 @@
-"""Images from files or bytes to one tensor, by documented rules, with everything hostile refused.
+"""One image, from a file or bytes to pixels, by documented rules, with everything hostile refused.
 
 The rules: EXIF rotation is applied; of an animation the first frame counts; transparency is laid on white; palettes,
-CMYK and other colour modes become RGB; 16-bit grey is scaled to 8 bits. A set is grey if all of its images are, and
-otherwise RGB. Images of different sizes are resized to one.
+CMYK and other colour modes become RGB; 16-bit grey is scaled to 8 bits.
 """
 
-import hashlib
 import io
 import os
 import stat
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -20,28 +17,24 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import Tensor
-
-from ...errors import InputError
-from ..listing import ImageRef, Listing
-from ..preflight import Problem
 
 LARGEST_FILE = 64 << 20
 MOST_PIXELS = 64_000_000
 LARGE = 8_000_000
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "PPM", "TIFF", "WEBP", "JPEG2000", "AVIF")
 """All others are refused: Pillow knows some forty, and for one of them it starts another program."""
+SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp", ".jp2", ".avif")
 STRETCH = 128
+THUMBNAIL_SIDE = 160
+LOSSLESS_TO = 32
 Result = TypeVar("Result")
-Box = tuple[float, float, float, float]
-DEFAULT_SIDE = 64
+ImageRef = Path | bytes
 GREY_MODES = ("1", "L", "I", "I;16", "I;16B", "I;16L", "F", "LA", "La")
 SIXTEEN_BIT = ("I;16", "I;16B", "I;16L", "I")
+TURNED = (5, 6, 7, 8)
+"""EXIF orientations that exchange height and width."""
 _one_large_image = threading.Lock()
 
 
@@ -50,8 +43,8 @@ class UnusableImageError(ValueError):
 
 
 @dataclass(frozen=True)
-class Frame:
-    """What is known of an image before all of it is decoded."""
+class Header:
+    """What a file says of its image: size after rotation, and whether it is grey."""
 
     width: int
     height: int
@@ -66,97 +59,55 @@ def read_bytes(ref: ImageRef, root: Path | None) -> bytes:
     return content
 
 
-def decode_crop(
-    content: bytes, *, mode: str, side: tuple[int, int], box: Callable[[int, int], Box] | None = None
-) -> NDArray[np.uint8]:
-    """Pixels, uint8 [height, width] or [height, width, 3], of the size (height, width) asked for.
+def read_header(content: bytes) -> Header:
+    """Size and colour as the file states them; no pixel is decoded."""
+    image = _opened(content)
+    with _refused_if_damaged():
+        # Pillow decodes a whole PNG in search of EXIF data that may follow the pixels.
+        stated = image.format != "PNG" or "exif" in image.info
+        turned = stated and image.getexif().get(ExifTags.Base.Orientation, 1) in TURNED
+    width, height = image.size[::-1] if turned else image.size
+    return Header(width, height, image.mode in GREY_MODES)
 
-    `box` chooses the part of the image to take from its width and height; None takes all of it.
-    """
+
+def check(content: bytes) -> Header:
+    """The same after decoding all pixels, so that a file that was cut off is found."""
+    with _first_frame(content) as image:
+        return Header(image.width, image.height, image.mode in GREY_MODES)
+
+
+def pixels(content: bytes, *, mode: str, side: tuple[int, int]) -> NDArray[np.uint8]:
+    """Pixels, uint8 [height, width] or [height, width, 3], brought to the size (height, width)."""
     with _first_frame(content) as frame:
         image = _convert(frame, mode)
-        part = None if box is None else box(*image.size)
-        if image.size != (side[1], side[0]) or part is not None:
-            image = image.resize((side[1], side[0]), Image.Resampling.BILINEAR, box=part, reducing_gap=2.0)
+        if image.size != (side[1], side[0]):
+            image = image.resize((side[1], side[0]), Image.Resampling.BILINEAR, reducing_gap=2.0)
         return np.asarray(image, dtype=np.uint8)
 
 
-def probe(content: bytes) -> Frame:
-    """Size after rotation, and whether the image is grey; reads all pixels, so that a cut file is found."""
-    with _first_frame(content) as image:
-        return Frame(image.width, image.height, image.mode in GREY_MODES)
+def thumbnail(content: bytes) -> bytes:
+    """An image file as a picture of at most 160 px a side, in its own proportions."""
+    with _first_frame(content) as frame:
+        return _encoded(_convert(frame, "L" if frame.mode in GREY_MODES else "RGB"))
 
 
-def choose_side(frames: Iterable[Frame], asked: int | None) -> tuple[int, int]:
-    """The one size (height, width) for all images: as asked, the one they have, or the median shorter side."""
-    if asked is not None:
-        return asked, asked
-    sizes = Counter((frame.height, frame.width) for frame in frames)
-    if len(sizes) == 1:
-        return next(iter(sizes))
-    shorter = sorted(min(size) for size, count in sizes.items() for _ in range(count))
-    side = min(shorter[len(shorter) // 2], DEFAULT_SIDE)
-    return side, side
+def thumbnail_of_pixels(pixels: NDArray[np.uint8]) -> bytes:
+    """The same of pixels [channels, height, width]."""
+    return _encoded(Image.fromarray(pixels[0] if len(pixels) == 1 else np.moveaxis(pixels, 0, -1)))
 
 
-@dataclass(frozen=True)
-class Examined:
-    """What a look at every image of a listing found: which are usable, and how big and grey each is."""
-
-    frames: dict[int, Frame]
-    problems: list[Problem]
-
-    def shape(self, size: int | None, like: tuple[int, ...] | None) -> tuple[int, int, int]:
-        """Channels, height and width for all images; `like` is followed, as a test split must."""
-        if like is not None:
-            return like[0], like[1], like[2]
-        grey = all(frame.grey for frame in self.frames.values())
-        return 1 if grey else 3, *choose_side(self.frames.values(), size)
+def _encoded(image: Image.Image) -> bytes:
+    """PNG where the picture is small, so that its pixels can be told apart, else JPEG."""
+    image.thumbnail((THUMBNAIL_SIDE, THUMBNAIL_SIDE))
+    file = io.BytesIO()
+    if max(image.size) <= LOSSLESS_TO:
+        image.save(file, "PNG", optimize=True)
+    else:
+        image.save(file, "JPEG", quality=88)
+    return file.getvalue()
 
 
-def examine(listing: Listing, advance: Callable[[int], None] = lambda done: None) -> Examined:
-    """Read and decode every image once, keeping none."""
-    frames, problems = {}, []
-    looked = _in_threads(lambda i: _look(listing.images[i], listing.root), len(listing))
-    for i, (frame, what) in enumerate(looked):
-        if frame is None:
-            problems.append(Problem(listing.places[i], what))
-        else:
-            frames[i] = frame
-        advance(1)
-    return Examined(frames, problems)
-
-
-def decode_all(listing: Listing, which: Iterable[int], shape: tuple[int, int, int]) -> Tensor:
-    """These images of a listing as uint8 [n, channels, height, width]."""
-    chosen, (channels, height, width) = list(which), shape
-    images = np.empty((len(chosen), height, width, channels), dtype=np.uint8)
-    mode = "RGB" if channels == 3 else "L"
-
-    def place(row: int) -> None:
-        try:
-            content = read_bytes(listing.images[chosen[row]], listing.root)
-            images[row] = decode_crop(content, mode=mode, side=(height, width)).reshape(images.shape[1:])
-        except UnusableImageError as error:
-            raise InputError(f"{listing.places[chosen[row]]} changed while it was read: {error}") from None
-
-    for _ in _in_threads(place, len(chosen)):
-        pass
-    return torch.from_numpy(images).permute(0, 3, 1, 2).contiguous()
-
-
-def cached_images(place: Path | None, most_bytes: float) -> Tensor | None:
-    """The decoded set kept at this place, if there is one, it is whole and it may be held in memory."""
-    if place is None or not place.is_file() or place.stat().st_size > most_bytes:
-        return None
-    try:
-        return load_file(place)["images"]
-    except (SafetensorError, OSError, KeyError):
-        place.unlink(missing_ok=True)
-        return None
-
-
-def _in_threads(work: Callable[[int], Result], count: int) -> Iterator[Result]:
+def in_threads(work: Callable[[int], Result], count: int) -> Iterator[Result]:
     """Results of `work` for 0 to count - 1, in order; threads take a stretch at a time, as small images are quick."""
     stretches = [range(start, min(start + STRETCH, count)) for start in range(0, count, STRETCH)]
     pool = ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1))
@@ -165,13 +116,6 @@ def _in_threads(work: Callable[[int], Result], count: int) -> Iterator[Result]:
             yield from results
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _look(ref: ImageRef, root: Path | None) -> tuple[Frame | None, str]:
-    try:
-        return probe(read_bytes(ref, root)), ""
-    except UnusableImageError as error:
-        return None, str(error)
 
 
 def _read_file(path: Path, root: Path | None) -> bytes:
@@ -195,17 +139,22 @@ def _read_file(path: Path, root: Path | None) -> bytes:
 @contextmanager
 def _first_frame(content: bytes) -> Iterator[Image.Image]:
     """The first frame, turned as EXIF says. Large images come one at a time, because each takes hundreds of MB."""
-    with _refused_if_damaged():
-        image: Image.Image = Image.open(io.BytesIO(content), formats=_formats())
-        pixels = image.width * image.height
-        if pixels > MOST_PIXELS:
-            raise UnusableImageError(f"{image.width}x{image.height} pixels; at most {MOST_PIXELS:,} are taken")
-    with _one_large_image if pixels > LARGE else nullcontext():
+    image = _opened(content)
+    with _one_large_image if image.width * image.height > LARGE else nullcontext():
         with _refused_if_damaged():
             image.load()
             if image.getexif().get(ExifTags.Base.Orientation, 1) != 1:
                 image = ImageOps.exif_transpose(image)
         yield image
+
+
+def _opened(content: bytes) -> Image.Image:
+    """An image of a known format and a sensible size, of which only the header is read."""
+    with _refused_if_damaged():
+        image: Image.Image = Image.open(io.BytesIO(content), formats=_formats())
+        if image.width * image.height > MOST_PIXELS:
+            raise UnusableImageError(f"{image.width}x{image.height} pixels; at most {MOST_PIXELS:,} are taken")
+        return image
 
 
 @cache
@@ -240,30 +189,3 @@ def _convert(image: Image.Image, mode: str) -> Image.Image:
         white = Image.new("RGBA", image.size, "white")
         image = Image.alpha_composite(white, image)
     return image if image.mode == mode else image.convert(mode)
-
-
-def cache_place(listing: Listing, size: int | None, like: tuple[int, ...] | None) -> Path | None:
-    """Where the decoded set is kept; the name covers every file's place, size and time, or the bytes themselves."""
-    digest = hashlib.sha256(repr(("decoded 1", size, like, len(listing))).encode())
-    for ref in listing.images:
-        if isinstance(ref, bytes):
-            digest.update(hashlib.sha256(ref).digest())
-            continue
-        try:
-            status = ref.stat()
-        except (OSError, ValueError):
-            return None
-        digest.update(f"{ref}\0{status.st_size}\0{status.st_mtime_ns}\0".encode(errors="surrogateescape"))
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "labelmend"
-    return folder / f"{digest.hexdigest()}.safetensors"
-
-
-def keep_in_cache(path: Path, images: Tensor) -> None:
-    """Keep a decoded set; a cache that cannot be written is not an error."""
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_file({"images": images}, temporary)
-        temporary.replace(path)
-    except (OSError, SafetensorError):
-        temporary.unlink(missing_ok=True)

@@ -1,25 +1,39 @@
-"""A folder with one subfolder a class, or with `train` and `test` (or `val`) above that."""
+"""A folder with one subfolder a class, or with `train` and `test` (or `val`) above that; or images without labels."""
 
 import os
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from ...errors import InputError, visible
-from ..listing import Listing
+from ..kinds.decode import SUFFIXES
+from ..kinds.images import ImageFiles, Images
+from ..samples import Samples
 
 HELD_BACK = ("test", "val", "validation")
 IGNORED = ("thumbs.db", "desktop.ini")
 
 
-def open_folder(root: Path) -> tuple[Listing, Listing | None]:
+def open_folder(root: Path) -> Samples:
     """Training images and, where there is one, the test split. Hidden files are passed over."""
     if not (root / "train").is_dir():
-        return list_folder(root), None
+        return _labelled_folder(root)
     held = next((root / name for name in HELD_BACK if (root / name).is_dir()), None)
-    train = list_folder(root / "train")
-    return train, None if held is None else list_folder(held)
+    test = None if held is None else _labelled_folder(held)
+    return replace(_labelled_folder(root / "train"), test=test)
 
 
-def list_folder(root: Path) -> Listing:
+def open_images(path: Path) -> Samples:
+    """One image, or every file of a folder that is named like an image, without labels."""
+    if path.is_file():
+        return _samples(path.parent, [path], None)
+    paths = [file for file in _files(path) if file.suffix.lower() in SUFFIXES]
+    if not paths:
+        raise InputError(f"{path} holds no images ({', '.join(SUFFIXES)})")
+    return _samples(path, paths, None)
+
+
+def _labelled_folder(root: Path) -> Samples:
     """Every file of every class folder, in order of class and name; the id is the path below the root."""
     classes = [entry.name for entry in sorted(root.iterdir()) if entry.is_dir() and not entry.name.startswith(".")]
     if not classes:
@@ -28,13 +42,25 @@ def list_folder(root: Path) -> Listing:
     for name in classes:
         if not (root / name).resolve().is_relative_to(root.resolve()):
             raise InputError(f"{root / name} is a link to a folder outside {root}, which is not followed; move it away")
-        for folder, subfolders, files in os.walk(root / name):
-            subfolders[:] = sorted(n for n in subfolders if not n.startswith("."))
-            for file in sorted(files):
-                if not file.startswith(".") and file.lower() not in IGNORED:
-                    paths.append(Path(folder) / file)
-                    labels.append(name)
+        found = list(_files(root / name))
+        paths += found
+        labels += [name] * len(found)
     if not paths:
         raise InputError(f"the {len(classes)} class folders of {root} hold no files")
+    return _samples(root, paths, labels)
+
+
+def _files(root: Path) -> Iterator[Path]:
+    """Every file below a folder, in order, but for hidden ones and what systems leave behind."""
+    for folder, subfolders, files in os.walk(root):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        for file in sorted(files):
+            if not file.startswith(".") and file.lower() not in IGNORED:
+                yield Path(folder) / file
+
+
+def _samples(root: Path, paths: list[Path], labels: list[str] | None) -> Samples:
+    locations = [visible(str(path)) for path in paths]
+    files = ImageFiles(paths, locations, root)
     ids = [path.relative_to(root).as_posix() for path in paths]
-    return Listing(root.name, paths, labels, ids, [visible(str(path)) for path in paths], root=root)
+    return Samples.read(root.name, Images(), files, labels, ids=ids, locations=locations)

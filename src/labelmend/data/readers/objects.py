@@ -1,81 +1,187 @@
-"""Data that is already in Python: arrays, DataFrames, torch data sets and Hugging Face data sets."""
+"""Data that is already in Python: arrays, DataFrames, Arrow tables, torch data sets and Hugging Face data sets."""
 
-from collections.abc import Sequence
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
+import pyarrow as pa
+from PIL import Image
 from torch import Tensor
 
 from ...errors import InputError
-from ..samples import Dataset
-from .arrays import from_arrays
-from .table import LABEL_NAMES
+from ..kinds.images import ImageFiles, Images
+from ..samples import Samples
+from .arrays import from_arrays, label_values
+from .table import IMAGE_NAMES, LABEL_NAMES, Columns, from_table, named_columns
+
+TAKEN = "an array, a DataFrame, an Arrow table, a torch data set or a Hugging Face data set"
+INPUT_KEYS = (*IMAGE_NAMES, "pixel_values", "x", "input", "inputs", "features")
 
 
-def as_dataset(data: Any, labels: Any = None, *, test: Any = None, name: str = "data") -> Dataset:
-    """A data set from what Python code has.
+def from_objects(
+    data: Any,
+    labels: Any = None,
+    *,
+    label: str | None = None,
+    image: str | None = None,
+    test: Any = None,
+    name: str = "data",
+) -> Samples:
+    """Samples of what Python code has.
 
-    `data` is an array of images or features with `labels`; a DataFrame of feature columns and a label column; a torch
-    data set of (image or features, label) pairs; or a Hugging Face data set with a label and an image or features.
-    For columns, `labels` names the label's, if its name is not a usual one. `test` is of the same kind, or an (inputs,
-    labels) pair.
+    `data` is an array of images or features with `labels`, or a pair of both; a table of feature columns, or with an
+    `image` column of paths, bytes or pictures, and a `label` column; or a sequence such as a torch data set of pairs or
+    dictionaries. `test` is of the same form.
     """
-    held = None
-    if test is not None:
-        pair = (
-            test if isinstance(test, tuple) and len(test) == 2 else _pair(test, None if _is_array(labels) else labels)
-        )
-        held = dict(zip(("x", "y"), (np.asarray(part) for part in pair), strict=True))
-    x, y = _pair(data, labels)
-    return from_arrays(name, {"x": x, "y": y}, held)
+    if isinstance(labels, str):
+        labels, label = None, labels
+    samples = _read(data, labels, Columns(image, label), name)
+    if test is None:
+        return samples
+    held = _read(test, None, Columns(image, label), f"the test set of {name}")
+    return replace(samples, test=held)
 
 
-def _pair(data: Any, labels: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    if isinstance(data, Tensor | np.ndarray | list):
-        if labels is None:
-            raise InputError("an array of samples needs its labels beside it: as_dataset(x, y)")
-        return np.asarray(data), np.asarray(labels)
-    if hasattr(data, "column_names") and hasattr(data, "features"):
-        return _from_hugging_face(data, labels)
-    if hasattr(data, "columns") and hasattr(data, "to_numpy"):
-        label = _label_column([str(column) for column in data.columns], labels)
-        return data.drop(columns=label).to_numpy(dtype=np.float32), data[label].to_numpy()
-    if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
-        pairs = [data[i] for i in range(len(data))]
-        return np.stack([_pixels(x) for x, _ in pairs]), np.asarray([int(y) if _is_array(y) else y for _, y in pairs])
-    raise InputError(f"a {type(data).__name__} is no array, DataFrame, torch data set or Hugging Face data set")
+def inputs_from_objects(data: Any, columns: Sequence[str], *, image: str | None = None, name: str = "data") -> Samples:
+    """Samples without labels, for a model: arrays, pictures, or a table that has the model's feature columns."""
+    table = _as_table(data, Columns(image))
+    if isinstance(table, pa.Table):
+        holds_images = (image or next((c for c in IMAGE_NAMES if c in table.column_names), None)) is not None
+        features = None if holds_images and not columns else named_columns(name, columns)
+        return from_table(name, table, Columns(image), root=None, labelled=False, features=features)
+    if isinstance(table, dict):
+        data = list(table[image or next(column for column in IMAGE_NAMES if column in table)])
+    values = [data] if isinstance(data, Image.Image) else data
+    if not isinstance(values, Tensor | np.ndarray | list | tuple):
+        raise InputError(f"a {type(data).__name__} is not {TAKEN}")
+    return replace(_from_values(values, np.zeros(len(values), dtype=np.int64), name), problems=())
 
 
-def _from_hugging_face(data: Any, labels: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    label = _label_column(data.column_names, labels)
-    values = np.asarray(data[label])
-    names = getattr(data.features[label], "names", None)
-    y = values if names is None else np.asarray(names)[values]
-    if "image" in data.column_names:
-        return np.stack([_pixels(image) for image in data["image"]]), y
-    rest = [column for column in data.column_names if column != label]
-    return np.stack([np.asarray(data[column], dtype=np.float32) for column in rest], axis=1), y
+def _read(data: Any, labels: Any, columns: Columns, name: str) -> Samples:
+    if isinstance(data, tuple) and len(data) == 2 and labels is None:
+        data, labels = data
+    table = _as_table(data, columns)
+    if table is not None:
+        return _from_columns(table, labels, columns, name)
+    if isinstance(data, Tensor | np.ndarray | list | tuple):
+        if labels is None and not _are_pairs(data):
+            raise InputError(f"{name} is an array of samples without labels; give them too: train((x, y)) or labels=y")
+        if labels is not None:
+            return _from_values(data, _plain(labels), name)
+    if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, str | bytes):
+        items = [data[i] for i in range(len(data))]
+        inputs, found = zip(*(_pair(item, columns, name) for item in items), strict=True) if items else ((), ())
+        names = getattr(data, "classes", None)
+        plain = [value.item() if hasattr(value, "item") else value for value in found]
+        if isinstance(names, list | tuple) and all(isinstance(v, int) and 0 <= v < len(names) for v in plain):
+            plain = [str(names[value]) for value in plain]
+        return _from_values(list(inputs), np.asarray(plain), name)
+    raise InputError(f"a {type(data).__name__} is not {TAKEN}")
 
 
-def _label_column(columns: Sequence[str], asked: Any) -> str:
-    if asked is not None and asked not in columns:
-        raise InputError(f"there is no column {asked!r}; there are {', '.join(columns)}")
-    found = asked if asked is not None else next((name for name in LABEL_NAMES if name in columns), None)
+def _as_table(data: Any, columns: Columns) -> "pa.Table | dict[str, Any] | None":
+    """Columns by name, as an Arrow table where their types allow it."""
+    if isinstance(data, pa.Table):
+        return data
+    if hasattr(data, "features") and hasattr(data, "with_format") and hasattr(data, "column_names"):
+        return data.with_format("arrow")[:]  # a Hugging Face data set
+    if hasattr(data, "to_arrow"):
+        return data.to_arrow()  # polars
+    if not (hasattr(data, "columns") and hasattr(data, "to_numpy")):
+        return None
+    image = columns.image or next((name for name in IMAGE_NAMES if name in data.columns), None)
+    if image is not None and len(data) and not isinstance(data[image].iloc[0], str | bytes | Mapping):
+        return {str(name): data[name].to_numpy() for name in data.columns}  # pictures, which Arrow does not know
+    try:
+        return pa.Table.from_pandas(data.rename(columns=str), preserve_index=False)
+    except pa.ArrowException as error:
+        raise InputError(f"the DataFrame has a column of mixed types: {str(error).splitlines()[0]:.200}") from None
+
+
+def _from_columns(table: "pa.Table | dict[str, Any]", labels: Any, columns: Columns, name: str) -> Samples:
+    names = list(table) if isinstance(table, dict) else table.column_names
+    for kind, asked in (("label", columns.label), ("image", columns.image)):
+        if asked is not None and asked not in names:
+            raise InputError(f"{name} has no {kind} column {asked!r}; its columns are {', '.join(names)}")
+    found = columns.label or next((column for column in LABEL_NAMES if column in names), None)
+    if labels is not None:
+        found = "labels given beside it"
+        values = _plain(labels)
+        given = values if isinstance(table, dict) else pa.array(label_values(name, values))
+        if len(values) != (len(next(iter(table.values()))) if isinstance(table, dict) else table.num_rows):
+            raise InputError(f"{name} has {len(values)} labels for another number of rows")
+        table = table | {found: given} if isinstance(table, dict) else table.append_column(found, given)
     if found is None:
-        raise InputError(f"no column looks like labels; name one of {', '.join(columns)}")
-    return str(found)
+        raise InputError(f"no column of {name} looks like labels; name it: label= one of {', '.join(names)}")
+    if isinstance(table, dict):
+        image = columns.image or next(column for column in IMAGE_NAMES if column in names)
+        return _from_values(list(table[image]), np.asarray(table[found]), name)
+    return from_table(name, table, Columns(columns.image, found), root=None)
 
 
-def _pixels(value: Any) -> np.ndarray[Any, Any]:
-    """An image as uint8, channels where they were; floats in 0..1, as transforms to tensors give, are scaled back."""
-    array = np.asarray(value)
-    if array.dtype.kind == "f" and array.ndim >= 2:
-        if array.min() < 0 or array.max() > 1:
-            raise InputError("images of floats must lie in 0..1; give them before normalisation")
-        return (array * 255).round().astype(np.uint8)
-    return array
+def _from_values(values: Any, labels: np.ndarray[Any, Any], name: str) -> Samples:
+    """Samples of arrays or of a list of arrays or pictures, which may differ in size."""
+    if isinstance(values, Tensor | np.ndarray) and np.asarray(values).dtype != object:
+        return from_arrays(name, _plain(values), labels)
+    items = [np.asarray(_upright(value)) for value in values]
+    shapes = {item.shape for item in items}
+    if len(shapes) == 1 and items[0].dtype != object:
+        return from_arrays(name, np.stack(items), labels)
+    if len(labels) != len(items):
+        raise InputError(f"{name} has {len(items)} samples but {len(labels)} labels")
+    locations = [f"{name} row {row}" for row in range(len(items))]
+    files = ImageFiles([_encoded(item, where) for item, where in zip(items, locations, strict=True)], locations)
+    ids = [str(row) for row in range(len(items))]
+    return Samples.read(name, Images(), files, label_values(name, labels), ids=ids, locations=locations)
 
 
-def _is_array(value: Any) -> bool:
-    return isinstance(value, torch.Tensor | np.ndarray | list)
+def _encoded(item: np.ndarray[Any, Any], where: str) -> bytes:
+    """A picture as a PNG file, so that pictures of several sizes take the way of files."""
+    if item.dtype.kind == "f" and item.ndim >= 2 and item.size and item.min() >= 0 and item.max() <= 1:
+        item = (item * 255).round().astype(np.uint8)
+    if item.ndim == 3 and item.shape[0] in (1, 3) and item.shape[-1] not in (1, 3):
+        item = np.moveaxis(item, 0, -1)
+    if item.dtype != np.uint8 or not (item.ndim == 2 or (item.ndim == 3 and item.shape[-1] in (1, 3))):
+        raise InputError(
+            f"{where} has shape {item.shape} and type {item.dtype}, and the samples differ in shape; only pictures may"
+        )
+    buffer = io.BytesIO()
+    Image.fromarray(item[..., 0] if item.ndim == 3 and item.shape[-1] == 1 else item).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def _upright(value: Any) -> Any:
+    """A PIL image in grey or RGB; anything else as it is."""
+    if isinstance(value, Image.Image):
+        return value if value.mode in ("L", "RGB") else value.convert("RGB")
+    return value
+
+
+def _pair(item: Any, columns: Columns, name: str) -> tuple[Any, Any]:
+    """Input and label of one item of a data set."""
+    if isinstance(item, Mapping):
+        inputs = _key(item, columns.image, INPUT_KEYS, "input", name)
+        return item[inputs], item[_key(item, columns.label, LABEL_NAMES, "label", name)]
+    if isinstance(item, tuple | list) and len(item) == 2:
+        return item[0], item[1]
+    raise InputError(f"an item of {name} is a {type(item).__name__}; it must be a pair of input and label, or a dict")
+
+
+def _key(item: Mapping[str, Any], asked: str | None, usual: Sequence[str], kind: str, name: str) -> str:
+    found = next((key for key in ([asked] if asked else usual) if key in item), None)
+    if found is None:
+        raise InputError(f"an item of {name} has no {kind}; its keys are {', '.join(map(str, item))}")
+    return found
+
+
+def _are_pairs(data: Any) -> bool:
+    return isinstance(data, list | tuple) and len(data) > 0 and isinstance(data[0], tuple | Mapping)
+
+
+def _plain(values: Any) -> np.ndarray[Any, Any]:
+    """A tensor, Series or list as an array."""
+    if isinstance(values, Tensor):
+        values = values.detach().cpu()
+    return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)

@@ -12,10 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+import torch
+from torch import Tensor
 
 from ...errors import InputError, listed, lookup
+from ..kinds.decode import ImageRef
+from ..kinds.features import Features
+from ..kinds.images import ImageFiles, Images
 from ..limits import ROW_BYTES, check_unpacked, regular
-from ..listing import ImageRef, Listing
+from ..samples import Samples
 
 IMAGE_NAMES = ("image", "img", "path", "file", "filename", "file_name", "filepath", "image_path")
 LABEL_NAMES = ("label", "labels", "fine_label", "class", "target", "y", "category")
@@ -29,62 +34,110 @@ SUFFIXES = (*DELIMITERS, ".parquet")
 
 @dataclass(frozen=True)
 class Columns:
-    """Which column is what; None is found by its name."""
+    """Which column of a table is what; None is found by its name."""
 
     image: str | None = None
     label: str | None = None
     id: str | None = None
 
 
-@dataclass(frozen=True)
-class FeatureTable:
-    """Rows of numbers with labels."""
-
-    name: str
-    features: np.ndarray[Any, np.dtype[np.float32]]
-    labels: Sequence[object]
-    ids: Sequence[str]
-    places: Sequence[str]
-    columns: Sequence[str] = ()
-
-
 def open_table(
-    path: Path, columns: Columns, *, root: Path | None = None, labelled: bool = True
-) -> "Listing | FeatureTable":
-    """What a table holds: images to decode, or features; without labels if they are not needed and not there.
+    path: Path,
+    columns: Columns,
+    *,
+    root: Path | None = None,
+    labelled: bool = True,
+    features: Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
+) -> Samples:
+    """Samples of a file of rows; without labels if they are not needed and not there.
 
-    Image paths are relative to the root, by default the table's folder, and may not lead out of it.
+    Image paths are relative to the root, by default the table's folder, and may not lead out of it. `features` names
+    the feature columns to take, in their order; by default all that are neither labels nor ids. `class_names` are those
+    that numbers stand for, if the table itself has none.
     """
-    table = _read(path, columns)
+    return from_table(
+        path.name,
+        _read(path, columns),
+        columns,
+        root=root or path.parent,
+        labelled=labelled,
+        features=features,
+        class_names=class_names,
+    )
+
+
+def from_table(
+    name: str,
+    table: pa.Table,
+    columns: Columns,
+    *,
+    root: Path | None,
+    labelled: bool = True,
+    features: Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
+) -> Samples:
+    """Samples of an Arrow table; `class_names` are those that numbers stand for, if the table itself has none."""
     if table.num_rows == 0:
-        raise InputError(f"{path} has no samples: not one row below its header")
-    names = {name: name for name in table.column_names}
-    label = label_column(path, table.column_names, columns)
+        raise InputError(f"{name} has no samples: not one row below its header")
+    names = {column: column for column in table.column_names}
+    label = label_column(name, table.column_names, columns) if labelled else None
     if label is None and labelled:
-        raise InputError(f"{path} has no label column; name it with --label-column ({listed(names)})")
-    image = _find("image", columns.image, IMAGE_NAMES, names, path)
-    id_column = _find("id", columns.id, ID_NAMES, names, path)
-    labels = [None] * table.num_rows if label is None else _label_values(table, label)
-    places = [f"{path.name} row {row}" for row in range(1, table.num_rows + 1)]
-    ids = [str(value) for value in table[id_column].to_pylist()] if id_column else None
+        raise InputError(f"{name} has no label column; name it with --label-column ({listed(names)})")
+    image = _find("image", columns.image, IMAGE_NAMES, names, name) if features is None else None
+    id_column = _find("id", columns.id, ID_NAMES, names, name)
+    locations = [f"{name} row {row}" for row in range(1, table.num_rows + 1)]
+    inputs: Tensor | ImageFiles
     if image is not None and _holds_images(table.schema.field(image).type):
-        folder = root or path.parent
-        images, found = _images(table[image], folder)
-        classes = class_label_names(table.schema, label)
-        return Listing(path.name, images, labels, ids or found or _rows(table), places, classes, folder)
-    rest = [name for name in table.column_names if name not in (label, id_column)]
-    return FeatureTable(path.name, _features(table, rest, path), labels, ids or _rows(table), places, rest)
+        refs, paths = _images(table[image], root)
+        kind: Images | Features = Images()
+        inputs = ImageFiles(refs, locations, root)
+    else:
+        usual = label_column(name, table.column_names, columns)
+        rest = [column for column in table.column_names if column not in (label, usual, id_column)]
+        chosen, paths = list(rest if features is None else features), None
+        kind, inputs = Features(chosen), _features(table, chosen, name)
+    declared = class_label_names(table.schema, label) or class_names
+    ids = [str(value) for value in table[id_column].to_pylist()] if id_column else paths
+    return Samples.read(
+        name,
+        kind,
+        inputs,
+        None if label is None else _label_values(table, label, declared),
+        ids=ids or [str(row) for row in range(table.num_rows)],
+        locations=locations,
+        declared=declared,
+    )
 
 
-def label_column(path: Path, names: Sequence[str], columns: Columns) -> str | None:
+def named_columns(name: str, columns: Sequence[str]) -> list[str]:
+    """The feature columns that a model takes, which must be known: by position, a wrong order would go unnoticed."""
+    if not columns:
+        raise InputError(
+            f"{name} has named columns, but the model does not know the names of those it was trained on (it was "
+            "trained on arrays, or by version 0.1); give an array, or train again on the table"
+        )
+    return list(columns)
+
+
+def label_column(name: str, names: Sequence[str], columns: Columns) -> str | None:
     """Which of the columns of a table holds the labels."""
-    return _find("label", columns.label, LABEL_NAMES, {name: name for name in names}, path)
+    return _find("label", columns.label, LABEL_NAMES, {column: column for column in names}, name)
 
 
 def _read(path: Path, columns: Columns) -> pa.Table:
     regular(path)
     try:
-        return read_parquet(path) if path.suffix == ".parquet" else _read_delimited(path, columns)
+        if path.suffix == ".parquet":
+            return read_parquet(path)
+        names = {column: column for column in _header(path)}
+        kinds = (
+            ("label", columns.label, LABEL_NAMES),
+            ("image", columns.image, IMAGE_NAMES),
+            ("id", columns.id, ID_NAMES),
+        )
+        found = {_find(kind, asked, usual, names, path.name) for kind, asked, usual in kinds}
+        return read_delimited(path, text=[name for name in names if name in found])
     except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} cannot be read as a table: {str(error).splitlines()[0]:.300}") from None
 
@@ -105,20 +158,24 @@ def read_parquet(path: Path) -> pa.Table:
     return pq.read_table(path)
 
 
-def _read_delimited(path: Path, columns: Columns) -> pa.Table:
-    delimiter = DELIMITERS[path.suffix]
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        header = next(csv.reader(io.StringIO(file.read(LONGEST_HEADER), newline=""), delimiter=delimiter), [])
-    _check_columns(path, len(header))
-    names = {name: name for name in header}
-    kinds = (("label", columns.label, LABEL_NAMES), ("image", columns.image, IMAGE_NAMES), ("id", columns.id, ID_NAMES))
-    found = {_find(kind, asked, usual, names, path) for kind, asked, usual in kinds}
-    as_text = {name: pa.string() for name in header if name in found}
+def read_delimited(path: Path, *, text: Sequence[str] | None = None) -> pa.Table:
+    """A CSV or TSV file; the columns of `text`, by default all, are read as text."""
+    names = _header(path)
     return pyarrow.csv.read_csv(
         path,
-        parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        convert_options=pyarrow.csv.ConvertOptions(column_types=as_text, strings_can_be_null=False),
+        parse_options=pyarrow.csv.ParseOptions(delimiter=DELIMITERS[path.suffix], newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(names if text is None else text, pa.string()), strings_can_be_null=False
+        ),
     )
+
+
+def _header(path: Path) -> list[str]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        start = io.StringIO(file.read(LONGEST_HEADER), newline="")
+    header = next(csv.reader(start, delimiter=DELIMITERS[path.suffix]), [])
+    _check_columns(path, len(header))
+    return header
 
 
 def _check_columns(path: Path, count: int) -> None:
@@ -127,9 +184,9 @@ def _check_columns(path: Path, count: int) -> None:
         raise InputError(f"{path} has {count:,} columns, and at most {MOST_COLUMNS:,} are taken; save it as .npz")
 
 
-def _find(kind: str, asked: str | None, usual: Sequence[str], names: dict[str, str], path: Path) -> str | None:
+def _find(kind: str, asked: str | None, usual: Sequence[str], names: dict[str, str], table: str) -> str | None:
     if asked is not None:
-        return lookup(f"{kind} column of {path.name}", asked, names)
+        return lookup(f"{kind} column of {table}", asked, names)
     by_lower = {name.lower(): name for name in names}
     return next((by_lower[name] for name in usual if name in by_lower), None)
 
@@ -139,9 +196,9 @@ def _holds_images(kind: pa.DataType) -> bool:
     return bool(is_bytes or pa.types.is_struct(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _images(column: pa.ChunkedArray, folder: Path) -> tuple[list[ImageRef], list[str] | None]:
+def _images(column: pa.ChunkedArray, root: Path | None) -> tuple[list[ImageRef], list[str] | None]:
     """Image references, and ids where the column has them: paths, or the paths stored beside the bytes."""
-    values = column.to_pylist()
+    values, folder = column.to_pylist(), root or Path()
     if pa.types.is_struct(column.type):
         names = [(value or {}).get("path") for value in values]
         content = [(value or {}).get("bytes") for value in values]
@@ -155,8 +212,7 @@ def _images(column: pa.ChunkedArray, folder: Path) -> tuple[list[ImageRef], list
     return [value or b"" for value in values], None
 
 
-def _label_values(table: pa.Table, label: str) -> list[Any]:
-    names = class_label_names(table.schema, label)
+def _label_values(table: pa.Table, label: str, names: Sequence[str] | None) -> list[Any]:
     values: list[Any] = table[label].to_pylist()
     if names is None:
         return values
@@ -173,19 +229,16 @@ def class_label_names(schema: pa.Schema, label: str | None) -> list[str] | None:
     return [str(name) for name in names] if isinstance(names, list) else None
 
 
-def _features(table: pa.Table, names: list[str], path: Path) -> np.ndarray[Any, np.dtype[np.float32]]:
-    if not names:
-        raise InputError(f"{path} has neither an image column nor feature columns beside the label")
+def _features(table: pa.Table, columns: list[str], name: str) -> Tensor:
+    if not columns:
+        raise InputError(f"{name} has neither an image column nor feature columns beside the label")
     arrays = []
-    for name in names:
-        kind = table.schema.field(name).type
+    for column in columns:
+        if column not in table.column_names:
+            raise InputError(f"{name} has no column {column!r}, which the model was trained on")
+        kind = table.schema.field(column).type
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-            raise InputError(f"column {name!r} of {path} holds {kind}, not numbers; drop it or name the image column")
-        arrays.append(
-            table[name].cast(pa.float32() if not pa.types.is_boolean(kind) else pa.int8(), safe=False).to_numpy()
-        )
-    return np.stack([array.astype(np.float32) for array in arrays], axis=1)
-
-
-def _rows(table: pa.Table) -> list[str]:
-    return [str(row) for row in range(table.num_rows)]
+            raise InputError(f"column {column!r} of {name} holds {kind}, not numbers; drop it or name the image column")
+        numbers = table[column].cast(pa.int8() if pa.types.is_boolean(kind) else pa.float32(), safe=False)
+        arrays.append(numbers.to_numpy().astype(np.float32))
+    return torch.from_numpy(np.stack(arrays, axis=1))

@@ -1,0 +1,51 @@
+"""Decoded image sets, kept between runs."""
+
+import hashlib
+import os
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from .images import ImageFiles
+
+
+def cache_path(files: ImageFiles, size: int | None, like: tuple[int, ...] | None) -> Path | None:
+    """Where the decoded set is kept; the name covers every file's path, size and time, or the bytes themselves."""
+    digest = hashlib.sha256(repr(("decoded 2", size, like, len(files))).encode())
+    for ref in files.refs:
+        if isinstance(ref, bytes):
+            digest.update(hashlib.sha256(ref).digest())
+            continue
+        try:
+            status = ref.stat()
+        except (OSError, ValueError):
+            return None
+        digest.update(f"{ref}\0{status.st_size}\0{status.st_mtime_ns}\0".encode(errors="surrogateescape"))
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "labelmend"
+    return folder / f"{digest.hexdigest()}.safetensors"
+
+
+def cached(path: Path | None, most_bytes: float) -> Tensor | None:
+    """The decoded set kept at this path, if there is one, it is whole and it may be held in memory."""
+    if path is None or not path.is_file() or path.stat().st_size > most_bytes:
+        return None
+    try:
+        return load_file(path)["images"]
+    except (SafetensorError, OSError, KeyError):
+        path.unlink(missing_ok=True)
+        return None
+
+
+def keep(path: Path | None, images: Tensor) -> None:
+    """Keep a decoded set; a cache that cannot be written is not an error."""
+    if path is None:
+        return
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file({"images": images}, temporary)
+        temporary.replace(path)
+    except (OSError, SafetensorError):
+        temporary.unlink(missing_ok=True)

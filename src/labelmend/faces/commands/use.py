@@ -1,0 +1,82 @@
+"""Commands that use the trained model: `predict` and `export`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...errors import InputError, lookup, visible
+from ..console import err, out
+from ..files import check_free
+from ..options import Force, IdColumn, ImageColumn, Root, Run, SkipBad, Source
+
+FORMATS = ("onnx",)
+
+
+def predict(
+    run: Run,
+    source: Source,
+    out_file: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="CSV file; by default the screen.")
+    ] = None,
+    root: Root = None,
+    image_column: ImageColumn = None,
+    id_column: IdColumn = None,
+    skip_bad: SkipBad = False,
+) -> None:
+    """Predict classes with the model of a run; the source needs no labels.
+
+    The CSV has the columns id, predicted, probability (of the predicted class), and p(CLASS) for every class.
+
+    Try: labelmend predict runs/mine new-images.csv --out predictions.csv
+    """
+    from ...data.readers.table import Columns
+    from ...data.sources import SourceOptions, open_inputs
+    from ...run.directory import RunDirectory
+    from ...run.files import write_atomic
+    from ...run.labels import predictions_csv
+    from ...run.model import load_model
+
+    if out_file is not None and (not out_file.name or (out_file.exists() and not out_file.is_file())):
+        raise InputError(f"--out {out_file} is not a file that can be replaced")
+    options = SourceOptions(root=root, columns=Columns(image_column, None, id_column), skip_bad=skip_bad)
+    with err.status("predicting"):
+        model = load_model(RunDirectory.existing(run))
+        samples = open_inputs(source, model.kind, model.shape, options)
+        table = predictions_csv(samples.ids, model.class_names, model.predict_proba(samples.inputs))
+    if out_file is None:
+        if sys.stdout.isatty():
+            table = "\n".join(map(visible, table.decode(errors="surrogateescape").split("\n"))).encode()
+        sys.stdout.buffer.write(table)
+        return
+    write_atomic(out_file, table)
+    out.print(f"{len(samples):,} predictions in {out_file}", highlight=False, markup=False)
+
+
+def export(
+    run: Run,
+    out_file: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write, such as model.onnx.")],
+    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="The format: onnx.")] = FORMATS[0],
+    force: Force = False,
+) -> None:
+    """Export the model of a run to be used without labelmend.
+
+    An ONNX file takes batches of raw images (uint8) or features and gives class probabilities.
+    Normalisation is included, and the class names are in its metadata.
+    The file is checked against the original model before it is kept.
+    Needs the extra 'onnx' to be installed.
+
+    Try: labelmend export runs/mine --to onnx --out model.onnx
+    """
+    lookup("format", to, dict.fromkeys(FORMATS))
+    check_free(out_file, force=force)
+    from ...run.directory import RunDirectory
+    from ...run.files import write_atomic
+    from ...run.model import load_model
+    from ..onnx import onnx_bytes
+
+    with err.status("exporting"):
+        content = onnx_bytes(load_model(RunDirectory.existing(run)))
+    write_atomic(out_file, content)
+    out.print(f"the model in {out_file}, {len(content):,} bytes", highlight=False, markup=False)

@@ -1,0 +1,109 @@
+"""The model of a run as an ONNX file, which runs without labelmend and without PyTorch."""
+
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..core import generator
+from ..errors import InputError
+from ..run.model import Model
+
+NEEDED = ("onnx", "onnxscript", "onnxruntime")
+CHECKED_SIZES = (1, 2, 5)
+"""Batch sizes at which the file must agree with the model."""
+TOLERANCE = 1e-4
+"""Largest difference of a probability: both compute in float32, in another order."""
+
+
+class Classifier(nn.Module):
+    """Raw samples in, class probabilities out: normalisation, and the mean over the networks."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.networks = nn.ModuleList(model.networks)
+        shape = (1, -1, 1, 1) if len(model.shape) == 3 else (1, -1)
+        self.register_buffer("mean", model.normalise.mean.view(shape))
+        self.register_buffer("std", model.normalise.std.view(shape))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Probabilities, [n, C]."""
+        normalised = (inputs.float() - self.mean) / self.std
+        return torch.stack([network(normalised).softmax(dim=1) for network in self.networks]).mean(dim=0)
+
+
+def onnx_bytes(model: Model) -> bytes:
+    """The model as an ONNX file that was checked to give the same probabilities."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise InputError(f"an export to onnx needs {', '.join(missing)}: pip install 'labelmend[onnx]'")
+    content = _exported(model)
+    _check(content, model)
+    return content
+
+
+def _exported(model: Model) -> bytes:
+    with _silent():
+        program: Any = torch.onnx.export(
+            Classifier(model).eval(),
+            (_examples(model, max(CHECKED_SIZES)),),
+            dynamo=True,
+            dynamic_shapes=({0: torch.export.Dim("batch")},),
+            input_names=["inputs"],
+            output_names=["probabilities"],
+            verbose=False,
+        )
+    written = program.model_proto
+    facts = {"classes": json.dumps(model.class_names), "shape": json.dumps(list(model.shape))}
+    for key, value in facts.items():
+        written.metadata_props.add(key=key, value=value)
+    content: bytes = written.SerializeToString()
+    return content
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Leave out what the exporter says about its own future and about torchvision, which nothing here uses."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def _check(content: bytes, model: Model) -> None:
+    """Refuse a file that does not load, or whose probabilities are not the model's."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    for size in CHECKED_SIZES:
+        inputs = _examples(model, size)
+        (found,) = session.run(["probabilities"], {"inputs": inputs.numpy()})
+        difference = float(np.abs(found - model.probabilities(inputs)).max())
+        if not difference <= TOLERANCE:
+            raise InputError(
+                f"the exported model differs from the original by {difference:.2g} in a probability, more than "
+                f"{TOLERANCE}; nothing was written"
+            )
+
+
+def _examples(model: Model, size: int) -> Tensor:
+    """Random samples of the kind that the model takes: bytes of images, or features near the training data's."""
+    rng = generator(0, "onnx", size)
+    if len(model.shape) == 3:
+        return torch.randint(0, 256, (size, *model.shape), generator=rng, dtype=torch.uint8)
+    return torch.randn(size, *model.shape, generator=rng) * model.normalise.std + model.normalise.mean

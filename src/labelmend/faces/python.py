@@ -1,0 +1,202 @@
+"""The library from Python: train on what you have, and look at what was found."""
+
+import json
+import shutil
+import tempfile
+import weakref
+from dataclasses import fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError, lookup
+from ..run.directory import RunDirectory
+from ..training.config import TrainConfig
+
+if TYPE_CHECKING:
+    from ..run.model import Model
+
+SHOWN = 20
+
+
+def train(
+    data: Any,
+    labels: Any = None,
+    *,
+    out: str | Path | None = None,
+    label: str | None = None,
+    image: str | None = None,
+    test: Any = None,
+    progress: bool = True,
+    report: bool = True,
+    **options: Any,
+) -> "Run":
+    """Train robustly on data whose labels may be wrong, judge every label, and give the finished run.
+
+    `data` is a path or name as the command takes it, an array with `labels`, a pair (x, y), a DataFrame or Arrow table
+    with a `label` column and feature columns or an `image` column, or a torch or Hugging Face data set. `out` is the
+    run directory; without it the run lives in a temporary folder for as long as the result does. `test` is held-out
+    data in the same form. The other options are the fields of `TrainConfig`, such as `epochs=20` or `method="ce"`;
+    `settings` takes what `--set` takes, with values of their own types.
+
+    >>> import labelmend, numpy
+    >>> rng = numpy.random.default_rng(0)
+    >>> y = numpy.arange(90) % 3
+    >>> x = rng.normal(size=(90, 2)) + 3 * y[:, None]
+    >>> run = labelmend.train((x, y), epochs=2, progress=False, report=False)
+    >>> run.labels.shape[0]
+    90
+    """
+    from rich.console import Console
+
+    from ..data.readers.objects import from_objects
+    from .terminal import run_with_progress
+
+    known = {field.name: field for field in fields(TrainConfig)}
+    for name in options:
+        lookup("option", name, known)
+    temporary = None if out is not None else tempfile.mkdtemp(prefix="labelmend-")
+    place = str(out if temporary is None else Path(temporary) / "run")
+    if isinstance(data, str | Path):
+        columns = {"image_column": image, "label_column": label, "test": None if test is None else str(test)}
+        config = TrainConfig(source=str(data), out=place, **(columns | options))
+        samples = None
+    else:
+        config = TrainConfig(source="", out=place, **options)
+        samples = from_objects(data, labels, label=label, image=image, test=test)
+    console = Console(stderr=True, quiet=not progress)
+    directory = run_with_progress(config, console, data=samples, report=report)
+    run = Run(directory, index=_index(data))
+    if temporary is not None:
+        weakref.finalize(run, shutil.rmtree, temporary, ignore_errors=True)
+    return run
+
+
+def load(path: str | Path) -> "Run":
+    """A run that `labelmend train` or `labelmend.train` made."""
+    return Run(RunDirectory.existing(Path(path)))
+
+
+class Run:
+    """A run directory and what was found in it.
+
+    Its files are documented in the README; everything here reads them.
+    """
+
+    def __init__(self, directory: RunDirectory, *, index: Any = None) -> None:
+        self.directory = directory
+        self._index = index
+
+    def __repr__(self) -> str:
+        return f"<labelmend run in {self.path}: {self.summary()}>"
+
+    @property
+    def path(self) -> Path:
+        """The run directory."""
+        return self.directory.path
+
+    @cached_property
+    def noise(self) -> dict[str, Any]:
+        """What noise.json holds: noise rate, interval, rates by class and the transition matrix."""
+        if not self.directory.noise_json.is_file():
+            raise InputError(
+                f"{self.path} holds no finished run; go on with labelmend train --out {self.path} --resume"
+            )
+        return dict(json.loads(self.directory.noise_json.read_bytes()))
+
+    @property
+    def noise_rate(self) -> float:
+        """Estimated share of wrong labels."""
+        return float(self.noise["rate"])
+
+    @property
+    def noise_interval(self) -> tuple[float, float]:
+        """Where that share lies with 95 % confidence."""
+        low, high = self.noise["interval"]
+        return float(low), float(high)
+
+    def summary(self) -> str:
+        """What was found, in a sentence."""
+        from ..report.build import verdict
+        from ..report.read import read_findings
+
+        return verdict(read_findings(self.directory)).replace("\u00a0", " ")
+
+    @cached_property
+    def labels(self) -> Any:
+        """The label table in the order of the data: a DataFrame with the caller's index, or an Arrow table."""
+        from ..run.labels import read_parquet
+
+        return self._frame(read_parquet(self.directory.labels_parquet), self._index)
+
+    def suspects(self, top: int | None = SHOWN) -> Any:
+        """The labels that look wrong, the most suspicious first; None gives all of them."""
+        from ..run.labels import read_labels
+
+        table = read_labels(self.directory.labels_parquet, verdicts=("relabel", "look"), top=top)
+        if self._index is None:
+            return self._frame(table, None)
+        rows = {id: row for row, id in enumerate(self.labels["id"])}
+        return self._frame(table, self._index[[rows[id] for id in table["id"].to_pylist()]])
+
+    def report(self, out: str | Path | None = None) -> Path:
+        """Build the report, by default in the run directory, and give its path."""
+        from ..report.build import build_report
+
+        build_report(self.directory, out=None if out is None else Path(out))
+        return self.directory.report if out is None else Path(out)
+
+    @cached_property
+    def model(self) -> "Model":
+        """The trained model: `predict` and `predict_proba` take arrays, frames, folders and paths."""
+        from ..run.model import load_model
+
+        return load_model(self.directory)
+
+    def corrections(self, *, min_confidence: float | None = None, drop: bool = False) -> "Corrections":
+        """The suggested labels that are at least this sure; or, with `drop`, the samples to leave out."""
+        return Corrections(self, min_confidence, drop)
+
+    @staticmethod
+    def _frame(table: Any, index: Any) -> Any:
+        try:
+            import pandas
+        except ImportError:
+            return table
+        frame: Any = table.to_pandas()
+        return frame if index is None else frame.set_index(pandas.Index(index))
+
+
+class Corrections:
+    """What a run would change in its data set; nothing is written before `write`."""
+
+    def __init__(self, run: Run, min_confidence: float | None, drop: bool) -> None:
+        self.run, self.min_confidence, self.drop = run, min_confidence, drop
+
+    def __len__(self) -> int:
+        return sum(new != old for new, old in zip(self.labels, self.run.labels["given"], strict=True))
+
+    @property
+    def labels(self) -> list[str | None]:
+        """The corrected label of every sample in the order of the data; None for a sample to leave out."""
+        columns = ("given", "suggested", "verdict", "noisy_probability", "confidence")
+        table, least = self.run.labels, self.min_confidence or 0.0
+        found: list[str | None] = []
+        for given, suggested, verdict, wrong, sure in zip(*(list(table[name]) for name in columns), strict=True):
+            if self.drop:
+                found.append(None if verdict != "keep" and wrong >= least else given)
+            else:
+                found.append(suggested if verdict == "relabel" and sure >= least else given)
+        return found
+
+    def write(self, dest: str | Path, *, link: bool = False) -> Path:
+        """Write the corrected data set in the form it came in, with what `labelmend undo` needs; gives its path."""
+        from ..fix.plan import plan
+
+        return plan(self.run.path, confidence=self.min_confidence, drop=self.drop).write(Path(dest), link=link)
+
+
+def _index(data: Any) -> Any:
+    """The index of a DataFrame, or of one that comes with labels beside it."""
+    frame = data[0] if isinstance(data, tuple) and data else data
+    return frame.index if hasattr(frame, "index") and hasattr(frame, "columns") else None

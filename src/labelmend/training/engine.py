@@ -1,0 +1,64 @@
+"""The device, precision and processes that a run trains with: chosen and checked first, started when it trains."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from accelerate import Accelerator
+
+from ..errors import InputError
+from .config import Optimisation, TrainConfig
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What a run trains with; making one starts nothing."""
+
+    device: str
+    precision: str
+    rank: int = 0
+    processes: int = 1
+
+    @classmethod
+    def choose(cls, config: TrainConfig, optimisation: Optimisation) -> "Engine":
+        """As asked, or the best that is there; raises InputError for what is not."""
+        if config.threads is not None and config.threads < 1:
+            raise InputError(f"--threads must be at least 1, not {config.threads}")
+        present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+        if config.device != "auto" and not present.get(config.device, False):
+            names = ", ".join(["auto", *(name for name, there in present.items() if there)])
+            raise InputError(f"device {config.device!r} is not available; available: {names}")
+        device = next(name for name, there in present.items() if there) if config.device == "auto" else config.device
+        precision: str = optimisation.precision
+        if precision == "auto":
+            precision = "bf16" if device == "cuda" and torch.cuda.is_bf16_supported() else "no"
+        if precision == "bf16" and device == "cpu" and not bf16_on_cpu():
+            raise InputError(
+                "this CPU has no bf16 instructions and would be many times slower; leave out precision=bf16"
+            )
+        rank, count = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
+        return cls(device, precision, rank, count)
+
+    def start(self) -> Accelerator:
+        """The engine itself; of several processes, each waits for the others here."""
+        if os.environ.get("LOCAL_WORLD_SIZE", "1") == os.environ.get("WORLD_SIZE", "1"):
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        return Accelerator(cpu=self.device == "cpu", mixed_precision=self.precision)
+
+
+def bf16_on_cpu() -> bool:
+    """Whether this CPU computes in bf16 rather than imitate it."""
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
+@contextmanager
+def cpu_threads(count: int) -> Iterator[None]:
+    """So many threads inside, and afterwards as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,68 @@
+"""Models for use without labelmend."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from labelmend.run.model import load_model
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+
+
+def session_of(path):
+    import onnxruntime
+
+    return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.parametrize("method", ["ce", "co-teaching"])
+def test_an_exported_model_gives_the_same_probabilities_for_raw_images(method, tmp_path, train_digits, labelmend):
+    run = train_digits(method=method, epochs=1)
+    file = tmp_path / "model.onnx"
+    exported = labelmend("export", run.path, "--to", "onnx", "--out", file)
+    assert exported.returncode == 0, exported.stderr
+    model, session = load_model(run), session_of(file)
+    assert json.loads(session.get_modelmeta().custom_metadata_map["classes"]) == model.class_names
+    for size in (1, 9):
+        images = torch.randint(0, 256, (size, *model.shape), dtype=torch.uint8)
+        (found,) = session.run(None, {"inputs": images.numpy()})
+        np.testing.assert_allclose(found, model.probabilities(images), atol=1e-4)
+
+
+def test_a_table_is_exported_with_its_normalisation(tmp_path, labelmend):
+    rng, y = np.random.default_rng(0), np.arange(60) % 3
+    np.savez(tmp_path / "rows.npz", x=1000 + 50 * rng.normal(size=(60, 5)) + 200 * y[:, None], y=y)
+    made = labelmend("train", tmp_path / "rows.npz", "--out", tmp_path / "run", "--epochs", 1, "--threads", 1)
+    assert made.returncode == 0, made.stderr
+    assert labelmend("export", tmp_path / "run", "--out", tmp_path / "model.onnx").returncode == 0
+    rows = np.load(tmp_path / "rows.npz")["x"].astype(np.float32)
+    predicted = labelmend("predict", tmp_path / "run", tmp_path / "rows.npz").stdout.splitlines()[1:]
+    (found,) = session_of(tmp_path / "model.onnx").run(None, {"inputs": rows})
+    expected = [[float(cell) for cell in line.split(",")[3:]] for line in predicted]
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_a_file_that_differs_from_the_model_is_not_kept(tmp_path, train_digits, labelmend, monkeypatch):
+    run = train_digits(method="ce", epochs=1)
+    monkeypatch.setattr(
+        "labelmend.faces.onnx.Classifier.forward", lambda self, inputs: inputs.flatten(1).float()[:, :10]
+    )
+    ended = labelmend("export", run.path, "--out", tmp_path / "model.onnx")
+    assert ended.returncode == 2
+    assert "differs from the original" in ended.stderr
+    assert not (tmp_path / "model.onnx").exists()
+
+
+def test_bad_exports_are_refused_in_one_sentence(tmp_path, train_digits, labelmend, monkeypatch):
+    run, file = train_digits(method="ce", epochs=1), tmp_path / "model.onnx"
+    file.write_text("mine")
+    assert "--force" in labelmend("export", run.path, "--out", file).stderr
+    assert file.read_text() == "mine"
+    assert "valid: onnx" in labelmend("export", run.path, "--to", "onyx", "--out", file).stderr
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    ended = labelmend("export", run.path, "--out", tmp_path / "other.onnx")
+    assert ended.returncode == 2
+    assert "pip install 'labelmend[onnx]'" in ended.stderr
