@@ -68,8 +68,7 @@ def reader(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("labelmend.training.defaults.CPU_EPOCHS", ((1_000, 3),))
     monkeypatch.setattr(registry, "_registered", registry.methods())
-    for name in ("photos", "my-images"):
-        make_photos(tmp_path / name)
+    make_photos(tmp_path / "photos")
     paths = sorted(path.relative_to(tmp_path) for path in tmp_path.glob("photos/*/*.png"))
     rng = np.random.default_rng(0)
     y = np.arange(60) % 3
