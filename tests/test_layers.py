@@ -10,11 +10,12 @@ import pytest
 import labelmend
 
 ROOT = Path(labelmend.__file__).parent
-LEAVES = {"core", "errors"}
+LEAVES = {"core", "errors", "files"}
 LIBRARY = {"mixture", "parts", "nets", "detect", "methods", "data", "run", "training", "fix", "report"}
 ALLOWED = {
     "core": set(),
     "errors": set(),
+    "files": set(),
     "mixture": LEAVES,
     "parts": LEAVES,
     "nets": LEAVES,

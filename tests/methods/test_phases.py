@@ -114,7 +114,7 @@ def test_everybody_is_clean_before_the_first_fit():
     assert estimate.probability.tolist() == [0.0] * 100
     assert estimate.rate == 0
     assert estimate.parameters == {}
-    assert estimate.verdict == "not fitted yet"
+    assert estimate.degenerate == "not fitted yet"
 
 
 def test_the_end_of_an_epoch_refits_the_noise_model_on_the_ledger():
@@ -125,7 +125,7 @@ def test_the_end_of_an_epoch_refits_the_noise_model_on_the_ledger():
     assert torch.equal(estimate.probability, NoiseModel(BetaMixture()).fit(losses).posterior(losses))
     assert (estimate.probability > 0.5).tolist() == [i % 4 == 0 for i in range(100)]
     assert estimate.rate == pytest.approx(0.25, abs=0.01)
-    assert estimate.verdict is None
+    assert estimate.degenerate is None
     assert {"weight_clean", "alpha_noisy", "low", "span"} <= estimate.parameters.keys()
 
 
@@ -142,7 +142,7 @@ def test_hopeless_losses_leave_everybody_clean_and_say_why():
     phases.after_tracking([filled_ledger(two_humps())], 1)
     phases.after_tracking([filled_ledger(torch.ones(100))], 2)
     estimate = phases.estimate()
-    assert estimate.verdict == "all losses equal 1"
+    assert estimate.degenerate == "all losses equal 1"
     assert estimate.rate == 0
     assert estimate.parameters == {}
 
@@ -155,4 +155,4 @@ def test_what_is_believed_survives_the_state_dict():
     other.load_state_dict(phases.state_dict())
     assert torch.equal(other.estimate().probability, phases.estimate().probability)
     assert other.estimate().parameters == phases.estimate().parameters
-    assert other.estimate().verdict is None
+    assert other.estimate().degenerate is None

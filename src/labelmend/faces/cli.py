@@ -197,8 +197,8 @@ def predict(
     """
     from ..data.readers.table import Columns
     from ..data.sources import SourceOptions, open_inputs
+    from ..files import write_atomic
     from ..run.directory import RunDirectory
-    from ..run.files import write_atomic
     from ..run.labels import predictions_csv
     from ..run.model import load_model
 
@@ -295,17 +295,17 @@ def labels(
 
     Try: labelmend labels runs/digits --top 20, or labelmend labels runs/digits --cleanlab --out issues.csv
     """
+    from ..files import write_atomic
     from ..run.directory import RunDirectory
-    from ..run.files import write_atomic
-    from ..run.labels import csv_bytes, parquet_bytes, read_labels
+    from ..run.labels import csv_bytes, parquet_bytes, ranked_labels
     from .terminal import show_labels
 
     writers = {".csv": csv_bytes, ".parquet": parquet_bytes}
     if out_file is not None and out_file.suffix not in writers:
         raise InputError(f"--out {out_file} must end in .csv or .parquet")
-    place = RunDirectory.existing(run).labels_parquet
+    place = RunDirectory.existing(run)
     with damage_named(run):
-        table = read_labels(place, verdicts=verdict.split(","), top=top, cleanlab=cleanlab)
+        table = ranked_labels(place, verdicts=verdict.split(","), top=top, cleanlab=cleanlab)
         if out_file is None:
             show_labels(table if top else table.slice(0, LABELS_SHOWN), table.num_rows, out)
             return

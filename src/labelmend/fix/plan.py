@@ -18,8 +18,8 @@ from ..data.sources import SourceOptions, label_names, list_source, open_source
 from ..data.stream import StreamedImages
 from ..detect.table import VERDICTS
 from ..errors import InputError
+from ..files import to_json, write_atomic
 from ..run.directory import RunDirectory
-from ..run.files import to_json, write_atomic
 from .destination import RECORD, VERSION, Place, is_inside, put, sha256, visible_files
 from .rewrite import Relabelling, rewrite, write_arrays
 

@@ -1,29 +1,50 @@
-"""What a report needs beyond the label table: the suspects themselves, and where the network puts the samples."""
+"""evidence/: what a report shows beside the label table: the suspects themselves, and the network's features.
+
+suspects.parquet has a picture or the feature values of each suspect; features.safetensors has principal components.
+"""
 
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from ..core import Learner
 from ..data import Dataset
 from ..data.feed import Normaliser, sweep_size
+from ..data.kinds.decode import read_bytes, shrunk
+from ..data.readers.table import read_parquet
 from ..detect.table import LabelTable
+from ..errors import InputError
+from ..files import write_atomic
 from .directory import RunDirectory
-from .files import write_atomic
 from .labels import parquet_bytes
 
-SUSPECTS = 1_000
-EMBEDDED = 5_000
-COMPONENTS = 50
-LONGEST_SIDE = 96
+if TYPE_CHECKING:
+    from PIL import Image
+
+MOST_SUSPECTS = 1_000
+MOST_FEATURE_ROWS = 5_000
+MOST_COMPONENTS = 50
+LONGEST_SIDE = 160
 LOSSLESS_TO = 32
+LARGEST_FEATURES = 16 << 20
+
+
+@dataclass(frozen=True)
+class KeptFeatures:
+    """Principal components of the features of some samples, [n, components], and each one's share of the variance."""
+
+    samples: NDArray[np.int64]
+    components: NDArray[np.float32]
+    explained: list[float]
 
 
 def write_evidence(
@@ -31,14 +52,11 @@ def write_evidence(
 ) -> None:
     """Write the most suspicious samples as pictures or rows, and the principal components of the features."""
     run.evidence.mkdir(exist_ok=True)
-    rows = table.suspects()[:SUSPECTS].tolist()
-    write_atomic(run.suspects, parquet_bytes(suspects_table(data, rows)))
-    count = min(len(data), EMBEDDED)
-    index = [i * len(data) // count for i in range(count)]
-    components, explained = principal_components(penultimate(learner, data, index, normalise))
-    tensors = {"index": torch.tensor(index), "features": components}
-    shares = ",".join(f"{share:.4f}" for share in explained.tolist())
-    write_atomic(run.features, save_tensors(tensors, metadata={"explained": shares}))
+    write_atomic(run.suspects, parquet_bytes(suspects_table(data, table.suspects()[:MOST_SUSPECTS].tolist())))
+    count = min(len(data), MOST_FEATURE_ROWS)
+    samples = np.arange(count) * len(data) // count
+    features = last_layer_inputs(learner, data, samples.tolist(), normalise)
+    write_features(run, KeptFeatures(samples, *principal_components(features)))
 
 
 def suspects_table(data: Dataset, rows: Sequence[int]) -> pa.Table:
@@ -53,12 +71,56 @@ def suspects_table(data: Dataset, rows: Sequence[int]) -> pa.Table:
     return table.replace_schema_metadata({"columns": json.dumps(names)})
 
 
+def read_suspects(run: RunDirectory) -> tuple[pa.Table, list[str]] | None:
+    """The table of suspects, and the names of its feature values; None if the run kept none."""
+    if not run.suspects.is_file():
+        return None
+    table = read_parquet(run.suspects)
+    return table, json.loads((table.schema.metadata or {}).get(b"columns", b"[]"))
+
+
+def write_features(run: RunDirectory, kept: KeptFeatures) -> None:
+    """Write features.safetensors."""
+    from safetensors.numpy import save
+
+    shares = ",".join(f"{share:.4f}" for share in kept.explained)
+    tensors: dict[str, NDArray[Any]] = {"index": kept.samples, "features": kept.components}
+    write_atomic(run.features, save(tensors, metadata={"explained": shares}))
+
+
+def read_features(run: RunDirectory) -> KeptFeatures | None:
+    """The content of features.safetensors; None if the run kept no features."""
+    from safetensors import safe_open
+
+    if not run.features.is_file():
+        return None
+    if run.features.stat().st_size > LARGEST_FEATURES:
+        raise InputError(f"{run.features} is damaged: labelmend writes at most {LARGEST_FEATURES >> 20} MiB")
+    with safe_open(run.features, framework="numpy") as file:
+        shares = (file.metadata() or {}).get("explained", "").split(",")
+        explained = [float(share) for share in shares if share]
+        return KeptFeatures(file.get_tensor("index"), file.get_tensor("features"), explained)
+
+
+def thumbnail(original: Path | bytes, root: Path | None) -> bytes:
+    """A small picture of an original image, a file below the root or its bytes, as a person would see it.
+
+    It is turned as EXIF says and keeps its proportions. Raises UnusableImageError for what is no usable image.
+    """
+    return _encoded(shrunk(read_bytes(original, root), LONGEST_SIDE))
+
+
 def picture(pixels: NDArray[np.uint8]) -> bytes:
-    """An image [channels, height, width] as a file of at most 96 pixels a side: PNG where small, else JPEG."""
+    """A small picture of an image that has no original file, [channels, height, width]."""
     from PIL import Image
 
     image = Image.fromarray(pixels[0] if len(pixels) == 1 else np.moveaxis(pixels, 0, -1))
     image.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
+    return _encoded(image)
+
+
+def _encoded(image: "Image.Image") -> bytes:
+    """The image as a file: PNG if it is tiny, so that every pixel can be seen, else JPEG."""
     file = io.BytesIO()
     if max(image.size) <= LOSSLESS_TO:
         image.save(file, "PNG", optimize=True)
@@ -67,8 +129,8 @@ def picture(pixels: NDArray[np.uint8]) -> bytes:
     return file.getvalue()
 
 
-def penultimate(learner: Learner, data: Dataset, rows: Sequence[int], normalise: Normaliser) -> Tensor:
-    """What goes into the network's last linear layer for these samples, [n, features]."""
+def last_layer_inputs(learner: Learner, data: Dataset, rows: Sequence[int], normalise: Normaliser) -> Tensor:
+    """The inputs of the network's last linear layer for these samples, [n, features]."""
     device = learner.head.weight.device
     size, found = sweep_size(device), []
     with learner.evaluating(), learner.features() as seen:
@@ -78,12 +140,12 @@ def penultimate(learner: Learner, data: Dataset, rows: Sequence[int], normalise:
     return torch.cat(found)
 
 
-def principal_components(features: Tensor) -> tuple[Tensor, Tensor]:
+def principal_components(features: Tensor) -> tuple[NDArray[np.float32], list[float]]:
     """The features along their directions of greatest variance, at most 50, and each one's share of the variance."""
-    centred = features.double() - features.double().mean(dim=0)
-    variances, directions = torch.linalg.eigh(centred.T @ centred)
-    order = variances.argsort(descending=True)[:COMPONENTS]
-    directions = directions[:, order]
-    largest = directions.gather(0, directions.abs().argmax(dim=0, keepdim=True))
-    shares = variances.clamp_min(0)[order] / variances.clamp_min(0).sum().clamp_min(1e-12)
-    return (centred @ (directions * largest.sign())).float().contiguous(), shares
+    from sklearn.decomposition import PCA
+
+    values = features.double().numpy()
+    if not np.ptp(values, axis=0).any():  # one sample, or all alike: there is no variance to divide by
+        return np.zeros((len(values), 1), dtype=np.float32), [0.0]
+    pca = PCA(min(MOST_COMPONENTS, *values.shape), svd_solver="covariance_eigh").fit(values)
+    return pca.transform(values).astype(np.float32), pca.explained_variance_ratio_.tolist()

@@ -1,14 +1,16 @@
-"""Use a trained model."""
+"""model.safetensors and model.json: the trained networks of a run, written and used again."""
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
 from ..core import generator, head_of, inputs_of
@@ -16,13 +18,14 @@ from ..data.feed import Normaliser, sweep_size
 from ..data.kinds.decode import MOST_PIXELS
 from ..data.noise import read_json
 from ..errors import InputError
+from ..files import to_json, write_atomic
 from ..nets import build_net, read_weights
 from .directory import RunDirectory
 
 
 @dataclass(frozen=True)
 class Model:
-    """The trained networks of a run, with the normalisation and the class names that belong to them."""
+    """The trained networks of a run with their normalisation and class names."""
 
     networks: list[nn.Module]
     normalise: Normaliser
@@ -35,8 +38,8 @@ class Model:
         return replace(self, networks=networks, normalise=self.normalise.to(device))
 
     @torch.no_grad()
-    def probabilities(self, inputs: Tensor) -> NDArray[np.float32]:
-        """Class probabilities, [n, C]; inputs are raw images or features as in the data set."""
+    def probabilities(self, inputs: Tensor | NDArray[Any]) -> NDArray[np.float32]:
+        """Class probabilities, [n, C], for images or features as they are in the data set, not normalised."""
         parts = [
             torch.stack([network(batch).softmax(dim=1) for network in self.networks]).mean(dim=0)
             for batch in self._batches(inputs)
@@ -45,22 +48,53 @@ class Model:
         return found
 
     @torch.no_grad()
-    def features(self, inputs: Tensor) -> Tensor:
-        """What goes into the first network's last layer, [n, features]."""
+    def features(self, inputs: Tensor | NDArray[Any]) -> Tensor:
+        """The inputs of the first network's last layer, [n, features]."""
         with inputs_of(head_of(self.networks[0])) as seen:
             for batch in self._batches(inputs):
                 self.networks[0](batch)
         return torch.cat(seen).cpu()
 
-    def _batches(self, inputs: Tensor) -> Iterator[Tensor]:
+    def _batches(self, inputs: Tensor | NDArray[Any]) -> Iterator[Tensor]:
+        inputs = torch.as_tensor(inputs)
         if tuple(inputs.shape[1:]) != self.shape:
             raise InputError(f"the model takes samples of shape {self.shape}, not {tuple(inputs.shape[1:])}")
         device = self.normalise.mean.device
         return (self.normalise(chunk.to(device)) for chunk in torch.split(inputs, sweep_size(device)))
 
 
-def load_model(run: RunDirectory) -> Model:
-    """The model of a finished run; nothing is unpickled."""
+def write_model(
+    run: RunDirectory,
+    networks: Sequence[nn.Module],
+    normalise: Normaliser,
+    *,
+    net: str,
+    norm_at: str,
+    shape: Sequence[int],
+    class_names: Sequence[str],
+) -> None:
+    """Write the weights of the networks, and what is needed to build them and to prepare their inputs."""
+    tensors = {
+        f"{number}/{name}": tensor.detach().cpu().contiguous()
+        for number, network in enumerate(networks)
+        for name, tensor in network.state_dict().items()
+    }
+    described = {
+        "net": net,
+        "networks": len(networks),
+        "norm_at": norm_at,
+        "shape": list(shape),
+        "classes": list(class_names),
+        "mean": normalise.mean.tolist(),
+        "std": normalise.std.tolist(),
+    }
+    write_atomic(run.model, save_tensors(tensors))
+    write_atomic(run.model_json, to_json(described))
+
+
+def load_model(run: RunDirectory | str | PathLike[str]) -> Model:
+    """The model of a finished run, given as its folder; nothing is unpickled."""
+    run = run if isinstance(run, RunDirectory) else RunDirectory.existing(run)
     if not run.model.is_file():
         raise InputError(f"{run.path} has no model.safetensors; the run is {run.read().get('status')}")
     try:
@@ -73,7 +107,7 @@ def load_model(run: RunDirectory) -> Model:
         normalise = Normaliser(*(torch.tensor(described[name]).float() for name in ("mean", "std")))
         if not normalise.mean.shape == normalise.std.shape == (shape[0],):
             raise ValueError("its normalisation does not fit its samples")
-    except Exception as error:  # these files may come from anywhere, and break any of this
+    except Exception as error:  # the files may come from anywhere and hold anything
         reason = str(error).partition("\n")[0]
         raise InputError(f"the model in {run.path} cannot be read: {reason}") from None
     return Model(networks, normalise, tuple(shape), classes)
@@ -82,7 +116,7 @@ def load_model(run: RunDirectory) -> Model:
 def _network(
     described: dict[str, Any], shape: list[int], classes: list[str], weights: dict[str, Tensor], number: int
 ) -> nn.Module:
-    """A network with its weights; one that the weights do not fit takes no memory, whatever size it claims."""
+    """A network with its weights, which are compared with its shapes before any memory is taken for it."""
     prefix = f"{number}/"
     own = {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
 

@@ -14,7 +14,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from ..run.files import sync_folder, to_json, write_synced
+from ..files import sync_folder, to_json, write_synced
 from .finite import check_tensors
 
 KEPT = 2

@@ -20,10 +20,10 @@ from ..data.readers.table import Columns
 from ..data.sources import SourceOptions, open_source
 from ..data.trusted import trust
 from ..errors import InputError, lookup
+from ..files import to_json, write_atomic
 from ..methods import Entry, find
 from ..nets import build_net, start_from
 from ..run.directory import RunDirectory
-from ..run.files import to_json, write_atomic
 from .config import Optimisation, TrainConfig
 from .defaults import Defaults, choose_defaults
 from .settings import check_keys, parse

@@ -7,10 +7,9 @@ from dataclasses import asdict
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from ..core import Draws, Learner
+from ..core import Draws
 from ..data import Dataset
 from ..data.feed import Normaliser
 from ..detect.judge import Judgement, judge
@@ -20,9 +19,11 @@ from ..detect.table import LabelTable
 from ..errors import InputError, InterruptedRunError, StorageError
 from ..run.directory import RunDirectory
 from ..run.evidence import write_evidence
-from ..run.files import to_json, write_atomic
-from ..run.labels import csv_bytes, parquet_bytes, to_arrow
+from ..run.labels import write_labels
 from ..run.lock import owned
+from ..run.model import write_model
+from ..run.noise import write_noise
+from ..run.preflight import write_preflight
 from .assemble import assemble, norm_at
 from .checkpoint import saved
 from .compilation import Decision, compiled_forward, decide
@@ -102,7 +103,7 @@ def _open(prepared: Prepared) -> None:
         run.update(status="running")
     else:
         run.create(description)
-    run.write(run.preflight, to_json(prepared.preflight.to_dict()))
+    write_preflight(run, prepared.preflight)
 
 
 def _run(prepared: Prepared, observer: Observer | None, signals: Signals | None) -> list[str]:
@@ -146,12 +147,18 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
     if data.trusted is not None:
         judgement = judgement.trusting(data.trusted)
     table = label_table(data, trainer.ledgers, judgement)
-    rows = to_arrow(table)
-    write_atomic(run.labels_csv, csv_bytes(rows))
-    write_atomic(run.labels_parquet, parquet_bytes(rows))
-    write_atomic(run.noise_json, to_json(describe_noise(table, judgement)))
+    write_labels(run, table)
+    write_noise(run, describe_noise(table, judgement))
     write_evidence(run, data, table, trainer.learners[0], normalise)
-    _write_model(prepared, trainer.learners, normalise)
+    write_model(
+        run,
+        [prepared.accelerator.unwrap_model(learner.network) for learner in trainer.learners],
+        normalise,
+        net=prepared.choices.net,
+        norm_at=norm_at(prepared.options),
+        shape=data.shape,
+        class_names=data.class_names,
+    )
     epochs = run.epochs()
     accuracies = [r["test_accuracy"] for r in epochs if r["test_accuracy"] is not None]
     summary = {
@@ -188,27 +195,3 @@ def label_table(data: Dataset, ledgers: list[Ledger], judgement: Judgement) -> L
 
 def _floats(tensor: Tensor) -> NDArray[np.float64]:
     return tensor.cpu().double().numpy()
-
-
-def _write_model(prepared: Prepared, learners: list[Learner], normalise: Normaliser) -> None:
-    unwrap = prepared.accelerator.unwrap_model
-    tensors = {
-        f"{i}/{name}": tensor.detach().cpu().contiguous()
-        for i, learner in enumerate(learners)
-        for name, tensor in unwrap(learner.network).state_dict().items()
-    }
-    write_atomic(prepared.run.model, save_tensors(tensors))
-    write_atomic(
-        prepared.run.model_json,
-        to_json(
-            {
-                "net": prepared.choices.net,
-                "networks": len(learners),
-                "norm_at": norm_at(prepared.options),
-                "shape": list(prepared.data.shape),
-                "classes": list(prepared.data.class_names),
-                "mean": normalise.mean.tolist(),
-                "std": normalise.std.tolist(),
-            }
-        ),
-    )

@@ -243,7 +243,8 @@ class Trainer:
             "noise_rate": None if estimate is None else estimate.rate,
             "auc": auc,
             "mixture": estimate.parameters if estimate is not None and estimate.parameters else None,
-            "degenerate": None if estimate is None else estimate.verdict,
+            "decided_by": None if estimate is None else estimate.decided_by,
+            "degenerate": None if estimate is None else estimate.degenerate,
         }
 
     def _after(self, epoch: int) -> Position:

@@ -267,3 +267,11 @@ def keep_in_cache(path: Path, images: Tensor) -> None:
         temporary.replace(path)
     except (OSError, SafetensorError):
         temporary.unlink(missing_ok=True)
+
+
+def shrunk(content: bytes, longest_side: int) -> Image.Image:
+    """The image for a person to look at: turned as EXIF says, in its proportions, no side longer than this."""
+    with _first_frame(content) as frame:
+        image = _convert(frame, "L" if frame.mode in GREY_MODES else "RGB")
+        image.thumbnail((longest_side, longest_side))
+        return image
