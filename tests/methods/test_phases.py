@@ -156,3 +156,30 @@ def test_what_is_believed_survives_the_state_dict():
     assert torch.equal(other.estimate().probability, phases.estimate().probability)
     assert other.estimate().parameters == phases.estimate().parameters
     assert other.estimate().degenerate is None
+
+
+EQUAL = torch.ones(100)
+LEADS = torch.where(torch.arange(100) % 4 == 0, 6.0, -6.0) + torch.linspace(-0.5, 0.5, 100)
+
+
+@pytest.mark.parametrize(
+    ("losses", "rival_log_odds", "decided_by", "parameter"),
+    [
+        (two_humps(), LEADS, "rival_log_odds", "mean_noisy"),
+        (EQUAL, LEADS, "rival_log_odds", "mean_noisy"),
+        (two_humps(), EQUAL, "losses", "alpha_noisy"),
+        (EQUAL, EQUAL, None, None),
+    ],
+)
+def test_an_estimate_is_of_the_mixture_that_decided_and_degenerate_only_if_none_did(
+    losses, rival_log_odds, decided_by, parameter
+):
+    tracker, ledger = NoiseTracker.usual(), filled_ledger(losses)
+    ledger.rival_log_odds = rival_log_odds
+    tracker.begin(make_task(), [ledger])
+    tracker.update([ledger])
+    estimate = tracker.estimate()
+    assert estimate.decided_by == decided_by
+    assert (estimate.degenerate is None) == (decided_by is not None)
+    assert estimate.rate == pytest.approx(0.25 if decided_by else 0, abs=0.01)
+    assert {"mean_noisy", "alpha_noisy"} & estimate.parameters.keys() == ({parameter} if parameter else set())

@@ -1,3 +1,4 @@
+import json
 import re
 import time
 
@@ -37,6 +38,13 @@ def test_without_evidence_the_headline_says_so(make_run):
     page = page_of(make_run(evidence=False))
     assert "<h1>No evidence of wrong labels among 120 samples (a single group); every label is kept.</h1>" in page
     assert "None: no label is flagged." in page
+
+
+def test_a_reason_of_an_older_run_is_put_in_plain_words(make_run):
+    run = make_run(evidence=False)
+    noise = json.loads(run.noise_json.read_text()) | {"reason": "a single hump: the network believed every label"}
+    run.noise_json.write_text(json.dumps(noise))
+    assert "(a single group: the network believed every label)" in page_of(run)
 
 
 def test_a_run_on_a_table_shows_rows_with_at_most_twelve_features(make_run):

@@ -3,7 +3,7 @@ import pytest
 
 from labelmend.report.confusion import noisiest, shades, worst_pairs
 from labelmend.report.embedding import OTHER, class_colours
-from labelmend.report.figures import component_mean, group_densities, phases
+from labelmend.report.figures import component_mean, group_densities, mixture_path, phases
 
 
 def test_the_groups_hold_all_samples_and_give_the_posterior_of_bayes():
@@ -64,3 +64,11 @@ def test_with_many_classes_the_rare_ones_are_grey():
     colours = class_colours(labels, 25)
     assert (colours[:6] == OTHER).all()
     assert len(set(colours[6:])) == 19
+
+
+def test_a_mixture_is_drawn_over_the_epochs_in_which_it_decided():
+    mixture = {"weight_noisy": 0.3, "mean_clean": 0.2, "mean_noisy": 0.8, "low": -6.0, "span": 12.0}
+    epochs = [{"epoch": 1, "phase": "a", "mixture": mixture, "decided_by": "rival_log_odds"}]
+    epochs.append({"epoch": 2, "phase": "a", "mixture": None, "decided_by": None})
+    assert mixture_path(epochs, "losses") is None
+    assert "log-odds" in mixture_path(epochs, "rival_log_odds")

@@ -15,7 +15,7 @@ from ..training.config import MOST_THREADS, Optimisation, TrainConfig
 from .console import err, out
 
 if TYPE_CHECKING:
-    from ..fix.plan import Plan
+    from ..fix.corrections import Corrections
 
 
 app = typer.Typer(
@@ -349,7 +349,7 @@ def apply(
 
     with err.status("comparing with the source"):
         planned = plan(run, confidence=confidence, drop=drop)
-        planned.place(dest)
+        planned.destination(dest)
     _show_plan(planned, dest)
     if not write:
         out.print("nothing was written; the same command with --write does it", highlight=False)
@@ -450,7 +450,7 @@ def _failure(error: Exception) -> int:
     raise error
 
 
-def _show_plan(plan: "Plan", dest: Path) -> None:
+def _show_plan(plan: "Corrections", dest: Path) -> None:
     """What applying a run changes, and the most frequent changes."""
     from rich.table import Table
     from rich.text import Text

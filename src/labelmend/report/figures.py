@@ -94,11 +94,11 @@ def group_densities(mixture: Mapping[str, Any], values: Floats) -> tuple[Floats,
 
 def _densities_by_class(mixture: Mapping[str, Any], values: Floats) -> tuple[Floats, Floats]:
     """A clean group for each class, all of one weight, and one noisy group; P(wrong) never falls with the margin."""
+    from scipy.stats import norm
+
     centres = np.append(mixture["means_clean"], mixture["mean_noisy"])
     variances = np.append(np.full(len(centres) - 1, mixture["variance_clean"]), mixture["variance_noisy"])
-    normal = (
-        np.exp(-0.5 * (values - centres[:, None]) ** 2 / variances[:, None]) / np.sqrt(2 * np.pi * variances)[:, None]
-    )
+    normal = norm.pdf(values, centres[:, None], np.sqrt(variances)[:, None])
     noisy = mixture["weight_noisy"] * normal[-1]
     clean = (1 - mixture["weight_noisy"]) * normal[:-1].mean(axis=0)
     return np.stack([clean, noisy]), np.maximum.accumulate(noisy / (clean + noisy + 1e-300))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..run.description import check_complete
+from ..run.description import check_finished
 from ..run.directory import RunDirectory
 from ..run.labels import read_label_table
 from ..run.losses import read_losses, recorded_samples
@@ -75,5 +75,5 @@ class Findings:
 def read_findings(run: RunDirectory) -> Findings:
     """Read a finished run; InputError if it is not finished."""
     described = run.read()
-    check_complete(run.path, described)
+    check_finished(run.path, described)
     return Findings(run, described, run.epochs(), read_label_table(run))

@@ -8,8 +8,6 @@ from typing import Any
 from ..errors import InputError
 from ..files import to_json, write_atomic
 
-PARTS = ("config", "chosen", "data", "summary", "versions")
-
 
 def write_description(path: Path, description: Mapping[str, Any]) -> None:
     """Write run.json."""
@@ -32,11 +30,3 @@ def check_finished(path: Path, described: Mapping[str, Any]) -> None:
     if described.get("status") != "finished":
         status = described.get("status")
         raise InputError(f"the run in {path} is {status}; finish it with labelmend train ... --resume first")
-
-
-def check_complete(path: Path, described: Mapping[str, Any]) -> None:
-    """Refuse the description of a finished run in which a part that every version writes is missing."""
-    check_finished(path, described)
-    missing = [part for part in PARTS if not isinstance(described.get(part), dict)]
-    if missing:
-        raise InputError(f"run.json of {path} has no {missing[0]!r}; make the run anew with labelmend train")

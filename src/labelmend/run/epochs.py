@@ -10,13 +10,13 @@ from ..files import write_atomic
 
 
 def read_epochs(path: Path) -> list[dict[str, Any]]:
-    """The recorded epochs, in order. What version 0.1 did not write is added: the losses decided there."""
+    """The recorded epochs, in order. Version 0.1 recorded the mixture of losses, and not which mixture decided."""
     if not path.is_file():
         return []
     try:
         records = [json.loads(line) for line in path.read_text().splitlines() if line]
-        return [_completed(dict(record)) for record in records]
-    except (ValueError, TypeError, RecursionError) as error:
+        return [{**record, "decided_by": record.get("decided_by", "losses")} for record in records]
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise InputError(f"{path} is damaged: {error}") from None
 
 
@@ -25,10 +25,3 @@ def append_epoch(path: Path, record: Mapping[str, Any]) -> None:
     kept = [line for line in read_epochs(path) if line["epoch"] < record["epoch"]]
     lines = (json.dumps(line, allow_nan=False) for line in [*kept, dict(record)])
     write_atomic(path, "".join(f"{line}\n" for line in lines).encode())
-
-
-def _completed(record: dict[str, Any]) -> dict[str, Any]:
-    """Version 0.1 recorded only the mixture of losses, whether or not it decided."""
-    if "decided_by" in record:
-        return record
-    return record | {"decided_by": "losses" if record.get("mixture") else None}

@@ -16,9 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..core import Learner
 from ..data import Dataset
-from ..data.feed import Normaliser, sweep_size
 from ..data.kinds.decode import read_bytes, shrunk
 from ..data.readers.table import read_parquet
 from ..detect.table import LabelTable
@@ -26,6 +24,7 @@ from ..errors import InputError
 from ..files import write_atomic
 from .directory import RunDirectory
 from .labels import parquet_bytes
+from .model import Model
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 MOST_SUSPECTS = 1_000
 MOST_FEATURE_ROWS = 5_000
 MOST_COMPONENTS = 50
+AT_ONCE = 500
 LONGEST_SIDE = 160
 LOSSLESS_TO = 32
 LARGEST_FEATURES = 16 << 20
@@ -47,16 +47,14 @@ class KeptFeatures:
     explained: list[float]
 
 
-def write_evidence(
-    run: RunDirectory, data: Dataset, table: LabelTable, learner: Learner, normalise: Normaliser
-) -> None:
+def write_evidence(run: RunDirectory, data: Dataset, table: LabelTable, model: Model) -> None:
     """Write the most suspicious samples as pictures or rows, and the principal components of the features."""
     run.evidence.mkdir(exist_ok=True)
     write_atomic(run.suspects, parquet_bytes(suspects_table(data, table.suspects()[:MOST_SUSPECTS].tolist())))
     count = min(len(data), MOST_FEATURE_ROWS)
     samples = np.arange(count) * len(data) // count
-    features = last_layer_inputs(learner, data, samples.tolist(), normalise)
-    write_features(run, KeptFeatures(samples, *principal_components(features)))
+    parts = [model.features(data.samples(part.tolist())) for part in np.array_split(samples, -(-count // AT_ONCE))]
+    write_features(run, KeptFeatures(samples, *principal_components(torch.cat(parts))))
 
 
 def suspects_table(data: Dataset, rows: Sequence[int]) -> pa.Table:
@@ -127,17 +125,6 @@ def _encoded(image: "Image.Image") -> bytes:
     else:
         image.save(file, "JPEG", quality=88)
     return file.getvalue()
-
-
-def last_layer_inputs(learner: Learner, data: Dataset, rows: Sequence[int], normalise: Normaliser) -> Tensor:
-    """The inputs of the network's last linear layer for these samples, [n, features]."""
-    device = learner.head.weight.device
-    size, found = sweep_size(device), []
-    with learner.evaluating(), learner.features() as seen:
-        for start in range(0, len(rows), size):
-            learner(normalise.to(device)(data.samples(rows[start : start + size]).to(device)))
-            found.append(seen.pop().float().cpu())
-    return torch.cat(found)
 
 
 def principal_components(features: Tensor) -> tuple[NDArray[np.float32], list[float]]:

@@ -30,7 +30,7 @@ class Model:
     networks: list[nn.Module]
     normalise: Normaliser
     shape: tuple[int, ...]
-    class_names: list[str]
+    class_names: Sequence[str]
 
     def to(self, device: torch.device) -> "Model":
         """A copy that computes on this device."""
@@ -63,30 +63,21 @@ class Model:
         return (self.normalise(chunk.to(device)) for chunk in torch.split(inputs, sweep_size(device)))
 
 
-def write_model(
-    run: RunDirectory,
-    networks: Sequence[nn.Module],
-    normalise: Normaliser,
-    *,
-    net: str,
-    norm_at: str,
-    shape: Sequence[int],
-    class_names: Sequence[str],
-) -> None:
-    """Write the weights of the networks, and what is needed to build them and to prepare their inputs."""
+def write_model(run: RunDirectory, model: Model, *, net: str, norm_at: str) -> None:
+    """Write the weights, and what is needed to build the networks and to prepare their inputs."""
     tensors = {
         f"{number}/{name}": tensor.detach().cpu().contiguous()
-        for number, network in enumerate(networks)
+        for number, network in enumerate(model.networks)
         for name, tensor in network.state_dict().items()
     }
     described = {
         "net": net,
-        "networks": len(networks),
+        "networks": len(model.networks),
         "norm_at": norm_at,
-        "shape": list(shape),
-        "classes": list(class_names),
-        "mean": normalise.mean.tolist(),
-        "std": normalise.std.tolist(),
+        "shape": list(model.shape),
+        "classes": list(model.class_names),
+        "mean": model.normalise.mean.tolist(),
+        "std": model.normalise.std.tolist(),
     }
     write_atomic(run.model, save_tensors(tensors))
     write_atomic(run.model_json, to_json(described))

@@ -21,7 +21,7 @@ from ..run.directory import RunDirectory
 from ..run.evidence import write_evidence
 from ..run.labels import write_labels
 from ..run.lock import owned
-from ..run.model import write_model
+from ..run.model import Model, write_model
 from ..run.noise import write_noise
 from ..run.preflight import write_preflight
 from .assemble import assemble, norm_at
@@ -149,16 +149,10 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
     table = label_table(data, trainer.ledgers, judgement)
     write_labels(run, table)
     write_noise(run, describe_noise(table, judgement))
-    write_evidence(run, data, table, trainer.learners[0], normalise)
-    write_model(
-        run,
-        [prepared.accelerator.unwrap_model(learner.network) for learner in trainer.learners],
-        normalise,
-        net=prepared.choices.net,
-        norm_at=norm_at(prepared.options),
-        shape=data.shape,
-        class_names=data.class_names,
-    )
+    networks = [prepared.accelerator.unwrap_model(learner.network).eval() for learner in trainer.learners]
+    model = Model(networks, normalise.to(trainer.task.labels.device), data.shape, data.class_names)
+    write_evidence(run, data, table, model)
+    write_model(run, model, net=prepared.choices.net, norm_at=norm_at(prepared.options))
     epochs = run.epochs()
     accuracies = [r["test_accuracy"] for r in epochs if r["test_accuracy"] is not None]
     summary = {
