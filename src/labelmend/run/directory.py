@@ -8,7 +8,6 @@ from typing import Any
 from torch import Tensor
 
 from ..errors import InputError
-from ..files import write_atomic
 from .description import read_description, write_description
 from .epochs import append_epoch, read_epochs
 from .losses import append_losses
@@ -50,13 +49,7 @@ class RunDirectory:
         """Make the folders and write run.json."""
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         self.evidence.mkdir(exist_ok=True)
-        if self.writes:
-            write_description(self.run_json, description)
-
-    def write(self, path: Path, content: bytes) -> None:
-        """Replace the content of one of the files."""
-        if self.writes:
-            write_atomic(path, content)
+        write_description(self.run_json, description)
 
     def read(self) -> dict[str, Any]:
         """The content of run.json."""

@@ -2,13 +2,13 @@
 
 from ..data.noise import read_json
 from ..data.preflight import Preflight
-from ..files import to_json
+from ..files import to_json, write_atomic
 from .directory import RunDirectory
 
 
 def write_preflight(run: RunDirectory, preflight: Preflight) -> None:
     """Write preflight.json."""
-    run.write(run.preflight, to_json(preflight.to_dict()))
+    write_atomic(run.preflight, to_json(preflight.to_dict()))
 
 
 def skipped_places(run: RunDirectory) -> set[str]:
