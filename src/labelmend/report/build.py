@@ -137,24 +137,15 @@ def command_line(config: dict[str, Any]) -> str:
 
 def _seen(findings: Findings) -> list[tuple[str, str]]:
     """Figures of the margins, by which the labels were judged, and of the losses, each with its caption."""
-    threshold, flagged = findings.noise["threshold"], findings.flagged
-    margins = figures.both_widths(
-        figures.group_histogram,
-        findings.column("margin"),
-        flagged,
-        findings.summary["mixture"],
-        on="margin",
-        threshold=threshold,
-    )
     last = findings.epochs[-1] if findings.epochs else {"decided_by": None}
     fitted = last["mixture"] if last["decided_by"] == "losses" else None
-    losses = figures.both_widths(
-        figures.group_histogram, findings.column("loss"), flagged, fitted, on="loss", threshold=threshold
-    )
-    return [
-        (margins, "Log-odds against the given label, averaged over the tracking passes of the run (margin)."),
-        (losses, "Cross-entropy of every sample against its given label after the last epoch."),
-    ]
+    margins = "Log-odds against the given label, averaged over the tracking passes of the run (margin)."
+    losses = "Cross-entropy of every sample against its given label after the last epoch."
+    threshold, drawn = findings.noise["threshold"], []
+    for on, mixture, caption in (("margin", findings.summary["mixture"], margins), ("loss", fitted, losses)):
+        values = findings.column(on), findings.flagged, mixture
+        drawn.append((figures.both_widths(figures.group_histogram, *values, on=on, threshold=threshold), caption))
+    return drawn
 
 
 def _training(findings: Findings) -> list[tuple[str, str]]:

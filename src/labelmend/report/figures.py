@@ -173,10 +173,8 @@ def accuracy_curves(runs: Sequence[tuple[Epochs, str]], *, size: tuple[float, fl
     for epochs, colour in runs:
         points = [(e["epoch"], e["test_accuracy"]) for e in epochs if e["test_accuracy"] is not None]
         _line(axis, points, color=colour)
-    axis.xaxis.get_major_locator().set_params(integer=True)
-    axis.set_xlabel("epoch")
     axis.set_ylabel("test accuracy")
-    return _svg(figure, "Test accuracy of all runs by epoch")
+    return _by_epoch(figure, axis, (), "Test accuracy of all runs by epoch")
 
 
 def _line(axis: Any, points: Sequence[tuple[float, float]], **style: Any) -> None:

@@ -41,7 +41,10 @@ def gallery(findings: Findings, limit: int) -> Gallery:
     rows = np.argsort(findings.column("rank"))
     rows = rows[findings.flagged[rows]][:limit]
     suspects = findings.table.take(rows).to_pylist()
-    shown = {} if evidence is None else {row["id"]: row for row in _matching(evidence, suspects)}
+    shown = {}
+    if evidence is not None:
+        wanted = pa.array([suspect["id"] for suspect in suspects], pa.string())
+        shown = {row["id"]: row for row in evidence.filter(pc.is_in(evidence["id"], wanted)).to_pylist()}
     counts = Counter((suspect["given"], suspect["suggested"]) for suspect in suspects)
     pairs = [(*pair, count) for pair, count in counts.most_common()]
     numbers = {pair[:2]: number for number, pair in enumerate(pairs)}
@@ -52,12 +55,6 @@ def gallery(findings: Findings, limit: int) -> Gallery:
         suspect["picture"], suspect["small"] = _picture(found.get("picture"))
         suspect["features"] = (found.get("features") or [])[:MOST_COLUMNS]
     return Gallery(suspects, pairs, columns[:MOST_COLUMNS], int(findings.flagged.sum()))
-
-
-def _matching(evidence: pa.Table, suspects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    wanted = pa.array([suspect["id"] for suspect in suspects], pa.string())
-    rows: list[dict[str, Any]] = evidence.filter(pc.is_in(evidence["id"], wanted)).to_pylist()
-    return rows
 
 
 def _picture(content: bytes | None) -> tuple[str | None, bool]:

@@ -283,12 +283,9 @@ class Trainer:
         return {"method": self.method.state_dict(), "ledgers": ledgers}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        at = state["position"]
-        own = (
-            at["loss"][self.processes.rank]
-            if len(at["loss"]) == self.processes.count
-            else at["loss"].sum() / self.processes.count
-        )
+        at, count = state["position"], self.processes.count
+        losses = at["loss"]
+        own = losses[self.processes.rank] if len(losses) == count else losses.sum() / count
         self.position = Position(at["epoch"], at["step"], own.to(self.task.labels.device))
         for i, learner in enumerate(self.learners):
             learner.network.load_state_dict(state["learners"][str(i)]["network"])
