@@ -22,9 +22,9 @@ from ..data.kinds.images import Images
 from ..data.noise import read_json
 from ..data.sources import SourceOptions, open_inputs
 from ..errors import InputError
+from ..files import to_json, write_atomic
 from ..nets import build_net, read_weights
 from .directory import RunDirectory
-from .files import to_json, write_atomic
 
 
 @dataclass(frozen=True)
@@ -94,33 +94,23 @@ class Model:
         return (self.normalise(chunk.to(device)) for chunk in torch.split(inputs, sweep_size(device)))
 
 
-def write_model(
-    run: RunDirectory,
-    networks: Sequence[nn.Module],
-    *,
-    net: str,
-    norm_at: str,
-    normalise: Normaliser,
-    kind: Kind,
-    shape: Sequence[int],
-    class_names: Sequence[str],
-) -> None:
-    """Write the trained networks, and all that is needed to use them."""
+def write_model(run: RunDirectory, model: Model, *, net: str, norm_at: str) -> None:
+    """Write the weights, and what is needed to build the networks and to prepare their inputs."""
     tensors = {
-        f"{i}/{name}": tensor.detach().cpu().contiguous()
-        for i, network in enumerate(networks)
+        f"{number}/{name}": tensor.detach().cpu().contiguous()
+        for number, network in enumerate(model.networks)
         for name, tensor in network.state_dict().items()
     }
     described = {
         "net": net,
-        "networks": len(networks),
+        "networks": len(model.networks),
         "norm_at": norm_at,
-        "kind": kind.name,
-        "shape": list(shape),
-        "columns": list(kind.columns),
-        "classes": list(class_names),
-        "mean": normalise.mean.tolist(),
-        "std": normalise.std.tolist(),
+        "kind": model.kind.name,
+        "shape": list(model.shape),
+        "columns": list(model.kind.columns),
+        "classes": list(model.class_names),
+        "mean": model.normalise.mean.tolist(),
+        "std": model.normalise.std.tolist(),
     }
     write_atomic(run.model, save_tensors(tensors))
     write_atomic(run.model_json, to_json(described))
