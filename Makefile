@@ -2,8 +2,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+CODE := src tests benchmarks
+BROWSERS := chromium chromium-browser google-chrome
 
-.PHONY: help demo test check proofs bench clean
+.PHONY: help demo test check browser proofs bench clean
 
 help:  ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -16,14 +18,24 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## set up, then the whole story on real images in about a minute
 	$(BIN)/labelmend demo
 
-test: $(STAMP)  ## set up, then the default test suite, in two processes
-	$(BIN)/pytest -n 2
-
-check: $(STAMP)  ## formatting, lint, types and tests: green before each commit
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+test: $(STAMP) browser  ## set up, then formatting, lint, strict types and the tests, in two processes
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
+
+check: test  ## the same as test
+
+browser:  ## install Debian's chromium for the browser tests, where there is none and this machine allows it
+	@if [ -n "$$LABELMEND_CHROMIUM" ] || which $(BROWSERS) 2>/dev/null | grep -q .; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && which apt-get >/dev/null 2>&1; then \
+		echo "installing chromium for the browser tests (apt-get)"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+			apt-get install -y -qq --no-install-recommends chromium >/dev/null && exit 0; \
+		echo "chromium could not be installed: the browser tests will be skipped"; \
+	else \
+		echo "no Chromium here: the browser tests will be skipped; install one of $(BROWSERS), or set LABELMEND_CHROMIUM"; \
+	fi
 
 proofs: $(STAMP)  ## the slow proofs of quality and reliability
 	$(BIN)/pytest -m slow -s

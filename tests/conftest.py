@@ -15,6 +15,8 @@ from labelmend.__main__ import main
 from labelmend.run.directory import RunDirectory
 from labelmend.training.config import TrainConfig
 
+pytest.register_assert_rewrite("hostile", "faults")
+
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> None:

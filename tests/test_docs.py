@@ -1,7 +1,9 @@
 """What the documentation shows is what the committed data says."""
 
+import ast
 import csv
 import dataclasses
+import re
 import sys
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from labelmend.reproduce.tables import grids, markdown, markdown_table
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/reproduction.md"
+ARCHITECTURE = ROOT / "docs/architecture.md"
 RESULTS = ROOT / "docs/results/small"
 NUMBERS = {"best", "last", "auc", "judged", "noise_rate", "largest", "seconds"}
 
@@ -67,3 +70,21 @@ def test_plain_training_memorises_at_the_small_scale():
     for run in EXPERIMENTS["table2"].runs(SMALL, Asked(seeds, only=frozenset({"ce"}), noise=frozenset({50}))):
         assert results[run.key].best - results[run.key].last >= 0.1
         assert results[run.key].seconds <= 180
+
+
+def hops():
+    """File and function of each step of the walks."""
+    rows = re.findall(r"^\|.*\| `([\w/]+\.py)` \| `([\w.]+)` \|$", ARCHITECTURE.read_text(), re.MULTILINE)
+    named = re.findall(r"`([\w/]+\.py)`, `(\w+)`", ARCHITECTURE.read_text())
+    return [*rows, *named]
+
+
+@pytest.mark.parametrize(("file", "name"), hops())
+def test_every_step_of_a_walk_is_a_function_that_exists(file, name):
+    path = ROOT / "src/labelmend" / file
+    assert path.is_file()
+    scope = ast.parse(path.read_text())
+    for part in name.split("."):
+        found = [node for node in scope.body if getattr(node, "name", None) == part]
+        assert found, f"{file} has no {name}"
+        scope = found[0]

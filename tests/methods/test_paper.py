@@ -5,7 +5,7 @@ from torch import nn
 from labelmend.core import Batch, Learner, Step, Task
 from labelmend.detect.ledger import Ledger
 from labelmend.methods import find
-from labelmend.methods.paper import PUBLISHED, PaperOptions
+from labelmend.methods.paper import PaperOptions
 from labelmend.mixture import BetaMixture, GaussianMixture, NoiseModel
 from labelmend.parts.mixing import Mixup
 from labelmend.parts.penalties import UniformPrior
@@ -263,10 +263,6 @@ def test_the_coldest_temperature_is_the_one_asked_for():
 def test_the_learning_rate_drops_can_be_those_of_the_other_schedule():
     assert drops(build("dy-h", 300, schedule="mixup"), 300) == [100, 250]
     assert drops(build("m", 120, schedule="plain"), 120) == [30, 80, 110]
-
-
-def test_the_published_schedules_are_those_of_the_paper():
-    assert PUBLISHED == {"plain": (120, (30, 80, 110), 30), "mixup": (300, (100, 250), 105)}
 
 
 def test_another_schedule_moves_the_stages_with_the_rate_drops():

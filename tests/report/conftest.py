@@ -196,6 +196,12 @@ def _description(
     }
 
 
+@pytest.fixture(scope="session", name="write_run")
+def writer() -> Callable[..., RunDirectory]:
+    """For fixtures that outlive a test: the same with a path."""
+    return write_run
+
+
 @pytest.fixture
 def make_run(tmp_path: Path) -> Callable[..., RunDirectory]:
     return lambda name="run", **options: write_run(tmp_path / name, **options)

@@ -39,11 +39,16 @@ PAYLOADS = [
 ]
 
 
+pytestmark = pytest.mark.xdist_group("browser")  # one browser, and one report to look at
+
+
 @pytest.fixture(scope="module")
 def browser():
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if CHROMIUM is None:
-        pytest.skip("no Chromium found; set LABELMEND_CHROMIUM")
+        pytest.skip(
+            "no Chromium here: `make browser` installs Debian's where root and apt allow it, or set LABELMEND_CHROMIUM"
+        )
     with api.sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield started
@@ -74,9 +79,10 @@ def visit(browser):
     assert [url for url in requests if not url.startswith(("file://", "data:"))] == []
 
 
-@pytest.fixture
-def report(make_run):
-    run = make_run(samples=300)
+@pytest.fixture(scope="module")
+def report(tmp_path_factory, write_run):
+    """A report that tests only look at."""
+    run = write_run(tmp_path_factory.mktemp("report") / "run", samples=300)
     build_report(run)
     return run.report
 

@@ -4,9 +4,11 @@ import csv
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from labelmend.run.directory import RunDirectory
+from labelmend.run.model import load_model
 
 MADE = Path(__file__).parent / "version-0.1"
 """Sixty rows with nine wrong labels, and the run of labelmend 0.1.0 on them, without its checkpoints and report."""
@@ -52,9 +54,13 @@ def test_its_corrections_are_applied_and_undone(old_run, labelmend):
     assert Path("fixed.csv").read_text() == before
 
 
-def test_its_model_predicts(old_run, labelmend):
-    assert labelmend("predict", "run", "plants.csv", "--out", "predicted.csv").returncode == 0
-    predicted = rows("predicted.csv")
-    given = rows("plants.csv")
-    same = sum(row["predicted"] == sample["label"] for row, sample in zip(predicted, given, strict=True))
-    assert same == 51
+def test_its_model_of_a_table_is_refused_because_it_does_not_know_its_columns(old_run, labelmend):
+    """By position, a wrong order of the columns would give confident nonsense."""
+    refused = labelmend("predict", "run", "plants.csv", "--out", "predicted.csv")
+    assert refused.returncode == 2
+    assert "by version 0.1); give an array, or train again on the table" in refused.stderr
+    with open("plants.csv") as file:
+        values = [[float(cell) for cell in list(row.values())[:-1]] for row in csv.DictReader(file)]
+    model = load_model("run")
+    predicted = model.predict(np.array(values, dtype=np.float32))
+    assert sum(name == row["label"] for name, row in zip(predicted, rows("plants.csv"), strict=True)) == 51

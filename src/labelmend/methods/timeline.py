@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Timeline:
-    """Epoch numbers of a published schedule, brought to the number of epochs that is run."""
+    """Epoch numbers of a published schedule, brought to the number of epochs that is run.
+
+    >>> short = Timeline(300, drops=(100, 250), epochs=60)
+    >>> short.start(106), [round(short.rate(epoch), 3) for epoch in (20, 21, 51)]
+    (22, [1.0, 0.1, 0.01])
+    """
 
     published: int
     drops: tuple[int, ...]

@@ -68,6 +68,13 @@ class NoiseModel(nn.Module):
     Never raises on a loss vector and never returns NaN: where the losses do not form two groups, `verdict` says why
     and every sample counts as clean. `table` quantises the posterior to that many values, as the released code
     does; None leaves it exact.
+
+    >>> from labelmend.mixture import BetaMixture
+    >>> model = NoiseModel(BetaMixture()).fit(torch.tensor([0.1, 0.2, 0.3, 4.0] * 50))
+    >>> model.posterior(torch.tensor([0.2, 4.0])).round(decimals=2)
+    tensor([0., 1.])
+    >>> NoiseModel(BetaMixture()).fit(torch.zeros(4)).verdict
+    'too few samples: 4, at least 10 are needed'
     """
 
     def __init__(self, mixture: Mixture, scaling: Scaling = MAX_NORMALISED, *, table: int | None = None) -> None:

@@ -56,9 +56,8 @@ class Model:
     def inputs(self, data: Any, *, root: str | Path | None = None) -> Tensor:
         """What the networks take for this data, before normalisation."""
         if isinstance(data, Tensor | np.ndarray) and tuple(data.shape[1:]) == self.shape:
-            tensor = torch.tensor(data) if isinstance(data, np.ndarray) else data
-            if len(self.shape) == 1 or tensor.dtype == torch.uint8:
-                return tensor
+            if len(self.shape) == 1 or data.dtype in (torch.uint8, np.uint8):
+                return torch.tensor(data) if isinstance(data, np.ndarray) else data
         options = SourceOptions(root=None if root is None else str(root))
         read = open_inputs(data, self.kind, self.shape, options).inputs
         assert isinstance(read, Tensor)
@@ -70,7 +69,7 @@ class Model:
         return replace(self, networks=networks, normalise=self.normalise.to(device))
 
     @torch.no_grad()
-    def probabilities(self, inputs: Tensor) -> NDArray[np.float32]:
+    def probabilities(self, inputs: Tensor | NDArray[Any]) -> NDArray[np.float32]:
         """Class probabilities, [n, C]; inputs are raw images or features as in the data set."""
         parts = [
             torch.stack([network(batch).softmax(dim=1) for network in self.networks]).mean(dim=0)
@@ -80,14 +79,15 @@ class Model:
         return found
 
     @torch.no_grad()
-    def features(self, inputs: Tensor) -> Tensor:
+    def features(self, inputs: Tensor | NDArray[Any]) -> Tensor:
         """What goes into the first network's last layer, [n, features]."""
         with inputs_of(head_of(self.networks[0])) as seen:
             for batch in self._batches(inputs):
                 self.networks[0](batch)
         return torch.cat(seen).cpu()
 
-    def _batches(self, inputs: Tensor) -> Iterator[Tensor]:
+    def _batches(self, inputs: Tensor | NDArray[Any]) -> Iterator[Tensor]:
+        inputs = torch.tensor(inputs) if isinstance(inputs, np.ndarray) else inputs
         if tuple(inputs.shape[1:]) != self.shape:
             raise InputError(f"the model takes samples of shape {self.shape}, not {tuple(inputs.shape[1:])}")
         device = self.normalise.mean.device
