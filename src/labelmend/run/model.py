@@ -55,9 +55,9 @@ class Model:
 
     def inputs(self, data: Any, *, root: str | Path | None = None) -> Tensor:
         """What the networks take for this data, before normalisation."""
-        if isinstance(data, Tensor | np.ndarray) and tuple(data.shape[1:]) == self.shape:
-            if len(self.shape) == 1 or data.dtype in (torch.uint8, np.uint8):
-                return torch.tensor(data) if isinstance(data, np.ndarray) else data
+        fits = isinstance(data, Tensor | np.ndarray) and tuple(data.shape[1:]) == self.shape
+        if fits and (len(self.shape) == 1 or data.dtype in (torch.uint8, np.uint8)):
+            return torch.tensor(data) if isinstance(data, np.ndarray) else data
         options = SourceOptions(root=None if root is None else str(root))
         read = open_inputs(data, self.kind, self.shape, options).inputs
         assert isinstance(read, Tensor)
