@@ -73,41 +73,14 @@ def reproduce(
     from .reproduce import show_plan
 
     check_embedding(embedding)
-<<<<<<< HEAD
-    if not names and not dry_run:
-        raise InputError(f"name what to reproduce: {', '.join(EXPERIMENTS)} or {ALL}")
-    for name in names or ():
-        lookup("experiment", name, {**EXPERIMENTS, ALL: None})
-    methods = frozenset(find(name).id for name in _split(only))
-    reproduction = Reproduction(
-        names=tuple(EXPERIMENTS) if not names or ALL in names else tuple(dict.fromkeys(names)),
-        scale=chosen,
-        asked=Asked(seeds, root, methods, _levels(noise), _stages(data, chosen)),
-        out=out_dir,
-        threads=max(1, available_cores() // jobs) if threads is None and jobs > 1 else threads,
-        device=device,
-        embedding=embedding,
-=======
     asked = {"seeds": seeds, "root": root, "only": only, "noise": noise, "data": data}
     reproduction = replace(
         _chosen(names or [], scale, asked, or_all=dry_run), out=out_dir, device=device, embedding=embedding
->>>>>>> lean
     )
     if dry_run:
         show_plan(reproduction, out)
     else:
-<<<<<<< HEAD
-        console = Console(quiet=True) if runs_only else out
-        try:
-            make_runs(reproduction, console, jobs=jobs, signals=signals)
-        except InterruptedRunError as error:
-            err.print("labelmend: interrupted; finished runs are kept, and the same command continues", highlight=False)
-            raise typer.Exit(128 + error.signal) from None
-        if not runs_only:
-            show_results(reproduction, out)
-=======
         _carry_out(reproduction, jobs, threads, signals, show=not runs_only)
->>>>>>> lean
     signals.done()
 
 
@@ -143,7 +116,7 @@ def _carry_out(reproduction: "Reproduction", jobs: int, threads: int | None, sig
     try:
         make_runs(reproduction, out if show else Console(quiet=True), jobs=jobs, signals=signals)
     except InterruptedRunError as error:
-        err.print("labelmend: interrupted; what was made is kept, and the same command goes on", highlight=False)
+        err.print("labelmend: interrupted; finished runs are kept, and the same command continues", highlight=False)
         raise typer.Exit(128 + error.signal) from None
     if show:
         show_results(reproduction, out)
