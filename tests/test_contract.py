@@ -85,6 +85,9 @@ def test_a_run_leaves_every_file_of_the_contract_and_only_finite_numbers(method,
     records = run.epochs()
     assert [record["epoch"] for record in records] == [1, 2, 3]
     assert {"phase", "lr", "train_loss", "test_accuracy", "noise_rate", "auc", "seconds"} <= records[0].keys()
+    for record in (record for record in records if record["tracked"]):
+        assert (record["degenerate"] is None) == (record["decided_by"] is not None) == (record["mixture"] is not None)
+        assert record["noise_rate"] == 0 or record["degenerate"] is None
     assert all(np.isfinite(record["train_loss"]) for record in records)
     assert all(tensor.isfinite().all() for tensor in load_file(run.model).values())
     table = pq.read_table(run.labels_parquet)

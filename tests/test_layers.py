@@ -10,12 +10,13 @@ import pytest
 import labelmend
 
 ROOT = Path(labelmend.__file__).parent
-LEAVES = {"core", "learner", "errors"}
+LEAVES = {"core", "learner", "errors", "files"}
 LIBRARY = {"mixture", "parts", "nets", "detect", "methods", "data", "run", "training", "fix", "report"}
 ALLOWED = {
     "learner": set(),
     "core": {"learner"},
     "errors": set(),
+    "files": set(),
     "mixture": LEAVES,
     "parts": LEAVES,
     "nets": LEAVES,

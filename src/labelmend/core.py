@@ -184,12 +184,17 @@ class Step:
 
 @dataclass(frozen=True)
 class NoiseEstimate:
-    """What a method believes of the labels after an epoch."""
+    """What a method believes of the labels after an epoch.
+
+    `decided_by` names what the deciding mixture was fitted to, "losses" or "rival_log_odds", and `parameters` are those
+    of that mixture. If no mixture found two groups, it is None, the rate is 0 and `degenerate` has the reason.
+    """
 
     probability: Tensor
     rate: float
     parameters: dict[str, float]
-    verdict: str | None
+    decided_by: str | None
+    degenerate: str | None
 
 
 class Method(nn.Module):

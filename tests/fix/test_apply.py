@@ -505,7 +505,7 @@ def test_an_image_path_that_leads_out_of_the_root_is_not_copied(tmp_path):
     plan(tmp_path / "run").write(tmp_path / "deep" / "out")
     assert not (tmp_path / "deep" / "secret.png").exists()
     made_run(tmp_path / "other", source, labels | {"../secret.png": "cat"})
-    with pytest.raises(InputError, match="not inside"):
+    with pytest.raises(InputError, match="no longer inside"):
         plan(tmp_path / "other").write(tmp_path / "deep" / "more")
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["out"]
 
@@ -642,7 +642,7 @@ UNFIT = {
     "no run": (lambda made: (made.run / "run.json").unlink(), "not a run directory"),
     "no data": (rewritten(data=None), "damaged"),
     "config of another kind": (rewritten(config={"source": 7}), "damaged"),
-    "no label table": (lambda made: (made.run / "labels.parquet").unlink(), "cannot be read"),
+    "no label table": (lambda made: (made.run / "labels.parquet").unlink(), "there is no"),
     "damaged label table": (lambda made: (made.run / "labels.parquet").write_bytes(b"PAR1"), "cannot be read"),
     "no verdicts": (without_verdicts, "cannot be read"),
 }
@@ -664,7 +664,7 @@ def test_a_place_that_is_taken_is_refused(tmp_path, labelmend):
     (tmp_path / "file").write_text("mine")
     (tmp_path / "mine.csv").write_text("mine")
     before = hashes(tmp_path)
-    for name, expected in (("full", "not empty"), ("file", "no folder"), ("mine.csv", "there already")):
+    for name, expected in (("full", "not empty"), ("file", "not a folder"), ("mine.csv", "there already")):
         refused(labelmend("apply", made.run, "--out", tmp_path / name, "--write"), expected)
         refused(labelmend("apply", made.run, "--out", tmp_path / name), expected)
     assert hashes(tmp_path) == before
@@ -673,7 +673,7 @@ def test_a_place_that_is_taken_is_refused(tmp_path, labelmend):
 def test_a_place_inside_the_source_is_refused(tmp_path):
     made = small(tmp_path, image_folder)
     with pytest.raises(InputError, match="inside the source"):
-        plan(made.run).place(made.source / "fixed")
+        plan(made.run).destination(made.source / "fixed")
 
 
 def test_an_empty_folder_is_a_place(tmp_path):

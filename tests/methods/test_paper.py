@@ -149,7 +149,7 @@ def test_even_the_shortest_runs_work_and_begin_with_a_warm_up(name, epochs, deta
         loss = method.step([learner], step.batch, epoch, step.rng)
         assert loss.isfinite()
         method.after_tracking([filled_ledger(two_humps())], epoch)
-    assert method.estimate().verdict is None
+    assert method.estimate().degenerate is None
     assert all(parameter.isfinite().all() for parameter in learner.network.parameters())
 
 
@@ -232,10 +232,10 @@ def test_every_tracking_pass_renews_the_mixture_and_the_verdict():
     method = build("dy-h", 120)
     method.begin(make_task())
     method.after_tracking([filled_ledger(torch.ones(SAMPLES))], 5)
-    assert method.estimate().verdict is not None
+    assert method.estimate().degenerate is not None
     for epoch in (10, 15):
         method.after_tracking([filled_ledger(two_humps(scale=epoch))], epoch)
-        assert method.estimate().verdict is None
+        assert method.estimate().degenerate is None
         assert method.estimate().parameters["span"] == pytest.approx(two_humps(scale=epoch).max().item())
 
 

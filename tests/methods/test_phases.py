@@ -116,7 +116,7 @@ def test_everybody_is_clean_before_the_first_fit():
     assert estimate.probability.tolist() == [0.0] * 100
     assert estimate.rate == 0
     assert estimate.parameters == {}
-    assert estimate.verdict == "not fitted yet"
+    assert estimate.degenerate == "not fitted yet"
 
 
 def test_the_end_of_an_epoch_refits_the_noise_model_on_the_ledger():
@@ -127,7 +127,7 @@ def test_the_end_of_an_epoch_refits_the_noise_model_on_the_ledger():
     assert torch.equal(estimate.probability, NoiseModel(BetaMixture()).fit(losses).posterior(losses))
     assert (estimate.probability > 0.5).tolist() == [i % 4 == 0 for i in range(100)]
     assert estimate.rate == pytest.approx(0.25, abs=0.01)
-    assert estimate.verdict is None
+    assert estimate.degenerate is None
     assert {"weight_clean", "alpha_noisy", "low", "span"} <= estimate.parameters.keys()
 
 
@@ -144,7 +144,7 @@ def test_hopeless_losses_leave_everybody_clean_and_say_why():
     phases.after_tracking([filled_ledger(two_humps())], 1)
     phases.after_tracking([filled_ledger(torch.ones(100))], 2)
     estimate = phases.estimate()
-    assert estimate.verdict == "the losses between the bounds are all equal"
+    assert estimate.degenerate == "the losses between the bounds are all equal"
     assert estimate.rate == 0
     assert estimate.parameters == {}
 
@@ -157,7 +157,34 @@ def test_what_is_believed_survives_the_state_dict():
     other.load_state_dict(phases.state_dict())
     assert torch.equal(other.estimate().probability, phases.estimate().probability)
     assert other.estimate().parameters == phases.estimate().parameters
-    assert other.estimate().verdict is None
+    assert other.estimate().degenerate is None
+
+
+EQUAL = torch.ones(100)
+LEADS = torch.where(torch.arange(100) % 4 == 0, 6.0, -6.0) + torch.linspace(-0.5, 0.5, 100)
+
+
+@pytest.mark.parametrize(
+    ("losses", "rival_log_odds", "decided_by", "parameter"),
+    [
+        (two_humps(), LEADS, "rival_log_odds", "mean_noisy"),
+        (EQUAL, LEADS, "rival_log_odds", "mean_noisy"),
+        (two_humps(), EQUAL, "losses", "alpha_noisy"),
+        (EQUAL, EQUAL, None, None),
+    ],
+)
+def test_an_estimate_is_of_the_mixture_that_decided_and_degenerate_only_if_none_did(
+    losses, rival_log_odds, decided_by, parameter
+):
+    tracker, ledger = NoiseTracker.usual(), filled_ledger(losses)
+    ledger.rival_log_odds = rival_log_odds
+    tracker.begin(make_task(), [ledger])
+    tracker.update([ledger])
+    estimate = tracker.estimate()
+    assert estimate.decided_by == decided_by
+    assert (estimate.degenerate is None) == (decided_by is not None)
+    assert estimate.rate == pytest.approx(0.25 if decided_by else 0, abs=0.01)
+    assert {"mean_noisy", "alpha_noisy"} & estimate.parameters.keys() == ({parameter} if parameter else set())
 
 
 def test_a_step_goes_down_the_gradient_of_the_objective():

@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from counting import Counting
 from scipy import stats
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
@@ -21,20 +22,6 @@ from labelmend.training.trainer import Trainer
 
 SAMPLES, CLASSES, BATCH = 1001, 3, 40
 BOTH = pytest.mark.parametrize("details", ["paper", "released"])
-
-
-class Counting(nn.Module):
-    """A network with BatchNorm that counts its passes by mode."""
-
-    def __init__(self):
-        super().__init__()
-        self.norm = nn.BatchNorm1d(4)
-        self.head = nn.Linear(4, CLASSES)
-        self.passes = []
-
-    def forward(self, x):
-        self.passes.append("train" if self.training else "eval")
-        return self.head(self.norm(x))
 
 
 def make_task():
@@ -188,7 +175,7 @@ def test_released_takes_the_share_from_the_current_loss_of_the_view(name):
     current = method.noise_tracker.model.posterior(eval_losses(step)).clamp(1e-4, 1 - 1e-4)
     step.learner.network.passes.clear()
     assert torch.equal(method.recipe(300).targets.share(step), current)
-    assert step.learner.network.passes == ["eval"]
+    assert step.learner.network.modes == ["eval"]
     stored = method.noise_tracker.model.posterior(two_humps()[step.batch.index])
     assert not torch.allclose(current, stored, atol=0.1)
 
@@ -211,7 +198,7 @@ def test_paper_guesses_in_evaluation_mode_and_leaves_batchnorm_alone():
     method = build("paper", losses=two_humps())
     method.noise_tracker.probability.fill_(0.5)
     step, targets = taken_step(method)
-    assert step.learner.network.passes == ["eval"]
+    assert step.learner.network.modes == ["eval"]
     assert torch.equal(step.learner.network.norm.running_mean, torch.zeros(4))
     guess = guess_toward(targets, step, torch.full((BATCH,), 0.5))
     torch.testing.assert_close(guess, hard(step.clean_logits(), 150))
@@ -221,7 +208,7 @@ def test_paper_guesses_in_evaluation_mode_and_leaves_batchnorm_alone():
 def test_released_guesses_in_training_mode_and_moves_batchnorm():
     method = build("released")
     step, targets = taken_step(method)
-    assert sorted(step.learner.network.passes) == ["eval", "train"]
+    assert step.learner.network.modes == ["eval", "train"]
     moved = 0.1 * step.batch.inputs.mean(dim=0)
     torch.testing.assert_close(step.learner.network.norm.running_mean, moved)
     shares = method.noise_tracker.current(step)
@@ -285,7 +272,7 @@ PASSES = {
 def test_a_step_runs_the_passes_of_its_preset_and_no_more(details, name):
     method, step = build(details, name), make_step(300)
     method.step([step.learner], step.batch, 300, step.rng)
-    assert sorted(step.learner.network.passes) == PASSES[details, name]
+    assert step.learner.network.modes == PASSES[details, name]
 
 
 class RecordingFeed:

@@ -107,7 +107,7 @@ def _write_noise(
     rate = float(wrong.mean())
     noise = {
         "evidence": rest["evidence"],
-        "reason": None if rest["evidence"] else "a single hump",
+        "reason": None if rest["evidence"] else "a single group",
         "rate": rate,
         "interval": [max(rate - 0.02, 0), rate + 0.02],
         "threshold": 0.5,
@@ -146,6 +146,7 @@ def _write_epochs(run: RunDirectory, epochs: int, rate: float) -> None:
                 "noise_rate": rate * min(1, 1.5 - time),
                 "auc": 0.7 + 0.29 * time**0.5,
                 "mixture": mixture if epoch > 1 else None,
+                "decided_by": "losses",
                 "degenerate": None,
                 "seconds": 1.5,
             }
@@ -188,7 +189,7 @@ def _description(
             "noise_rate": float(wrong.mean()),
             "auc": 0.99,
             "mixture": mixture,
-            "degenerate": None if evidence else "a single hump",
+            "degenerate": None if evidence else "a single group",
             "suspects": int(wrong.sum()),
             "seconds": 18.0,
         },

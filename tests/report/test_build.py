@@ -1,3 +1,4 @@
+import json
 import re
 import time
 
@@ -11,7 +12,7 @@ from labelmend.training.prepare import prepare
 from labelmend.training.session import train
 
 PAYLOAD = "<script>alert('x')</script>&\"'"
-SECTIONS = ["verdict", "saw", "suspects", "confusion", "training", "features", "made"]
+SECTIONS = ["result", "saw", "suspects", "confusion", "training", "features", "made"]
 
 
 def page_of(run, **options):
@@ -23,7 +24,7 @@ def test_sections_come_in_the_order_of_a_persons_questions(make_run):
     assert re.findall(r'<section id="(\w+)"', page_of(make_run())) == SECTIONS
 
 
-def test_the_verdict_says_rate_interval_flags_and_precision_in_one_sentence(make_run):
+def test_the_headline_says_rate_interval_flags_and_precision_in_one_sentence(make_run):
     sentence = re.search(r"<h1>(.*?)</h1>", page_of(make_run(samples=1000))).group(1).replace("\u00a0", " ")
     shape = (
         r"About [\d.]+ % of 1,000 labels are wrong \(between [\d.]+ % and [\d.]+ %\): \d+ are flagged, \d+ to relabel"
@@ -33,10 +34,17 @@ def test_the_verdict_says_rate_interval_flags_and_precision_in_one_sentence(make
     )
 
 
-def test_without_evidence_the_verdict_says_so(make_run):
+def test_without_evidence_the_headline_says_so(make_run):
     page = page_of(make_run(evidence=False))
-    assert "<h1>No evidence of wrong labels among 120 samples (a single hump); every label is kept.</h1>" in page
+    assert "<h1>No evidence of wrong labels among 120 samples (a single group); every label is kept.</h1>" in page
     assert "None: no label is flagged." in page
+
+
+def test_a_reason_of_an_older_run_is_put_in_plain_words(make_run):
+    run = make_run(evidence=False)
+    noise = json.loads(run.noise_json.read_text()) | {"reason": "a single hump: the network believed every label"}
+    run.noise_json.write_text(json.dumps(noise))
+    assert "(a single group: the network believed every label)" in page_of(run)
 
 
 def test_a_run_on_a_table_shows_rows_with_at_most_twelve_features(make_run):

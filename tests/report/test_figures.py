@@ -3,23 +3,23 @@ import pytest
 
 from labelmend.report.confusion import noisiest, shades, worst_pairs
 from labelmend.report.embedding import OTHER, class_colours
-from labelmend.report.figures import component_mean, humps, phases
+from labelmend.report.figures import component_mean, group_densities, mixture_path, phases
 
 
-def test_the_humps_hold_all_samples_and_give_the_posterior_of_bayes():
+def test_the_groups_hold_all_samples_and_give_the_posterior_of_bayes():
     mixture = {"weight_clean": 0.7, "weight_noisy": 0.3, "low": -8.0, "span": 12.0}
     mixture |= {"mean_clean": 0.3, "variance_clean": 0.01, "mean_noisy": 0.8, "variance_noisy": 0.01}
     grid = np.linspace(-8, 4, 2001)
-    densities, probability = humps(mixture, grid)
+    densities, probability = group_densities(mixture, grid)
     assert np.trapezoid(densities, grid, axis=1) == pytest.approx([0.7, 0.3], abs=0.01)
     inside = slice(1, -1)
     assert probability[inside] == pytest.approx((densities[1] / densities.sum(axis=0))[inside], abs=1e-6)
 
 
-def test_with_a_clean_hump_a_class_they_share_the_clean_samples():
+def test_with_a_clean_group_for_each_class_they_share_the_clean_samples():
     mixture = {"weight_noisy": 0.3, "mean_noisy": 3.0, "variance_noisy": 1.0}
     grid = np.linspace(-12, 12, 4001)
-    densities, probability = humps(mixture | {"means_clean": [-4.0, -1.0], "variance_clean": 0.5}, grid)
+    densities, probability = group_densities(mixture | {"means_clean": [-4.0, -1.0], "variance_clean": 0.5}, grid)
     assert np.trapezoid(densities, grid, axis=1) == pytest.approx([0.7, 0.3], abs=1e-3)
     assert (np.diff(probability) >= 0).all()
 
@@ -64,3 +64,11 @@ def test_with_many_classes_the_rare_ones_are_grey():
     colours = class_colours(labels, 25)
     assert (colours[:6] == OTHER).all()
     assert len(set(colours[6:])) == 19
+
+
+def test_a_mixture_is_drawn_over_the_epochs_in_which_it_decided():
+    mixture = {"weight_noisy": 0.3, "mean_clean": 0.2, "mean_noisy": 0.8, "low": -6.0, "span": 12.0}
+    epochs = [{"epoch": 1, "phase": "a", "mixture": mixture, "decided_by": "rival_log_odds"}]
+    epochs.append({"epoch": 2, "phase": "a", "mixture": None, "decided_by": None})
+    assert mixture_path(epochs, "losses") is None
+    assert "log-odds" in mixture_path(epochs, "rival_log_odds")

@@ -33,3 +33,13 @@ def test_a_copy_on_another_device_leaves_the_model_where_it_is(train_digits):
     assert {parameter.device.type for parameter in elsewhere.networks[0].parameters()} == {"meta"}
     assert (model.probabilities(inputs) == before).all()
     assert (model.to(torch.device("cpu")).probabilities(inputs) == before).all()
+
+
+def test_a_model_is_loaded_by_the_path_of_its_run_and_predicts_arrays(train_digits):
+    run = train_digits()
+    inputs = torch.randint(0, 17, (5, 1, 8, 8), dtype=torch.uint8)
+    expected = load_model(run).probabilities(inputs)
+    for path in (run.path, str(run.path)):
+        assert (load_model(path).probabilities(inputs.numpy()) == expected).all()
+    with pytest.raises(InputError, match="not a run directory"):
+        load_model(run.path / "nowhere")

@@ -90,7 +90,7 @@ def test_a_checkpoint_under_another_name_is_refused(tmp_path):
     (tmp_path / at(1).name).rename(tmp_path / at(7).name)
     found, warnings = load_newest(tmp_path)
     assert found is None
-    assert "it is of epoch-00001" in warnings[0]
+    assert "that of epoch-00001" in warnings[0]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])

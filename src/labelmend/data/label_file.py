@@ -3,7 +3,6 @@
 import csv
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..files import atomic
 from .noise import NoiseSpec, nominal_rate, sized, wrong_rate
 from .readers.inert_pickle import read_inert_pickle
 from .readers.npz import read_npz
@@ -44,11 +44,9 @@ def write_label_file(path: Path, data: Samples, *, spec: NoiseSpec | None, seed:
         "real_rate": wrong_rate(data.labels),
         "samples": len(data),
     }
-    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        with temporary.open("wb") as stream:
+        with atomic(path) as temporary, temporary.open("wb") as stream:
             np.savez(stream, **columns, meta=np.array(json.dumps(meta)))
-        os.replace(temporary, path)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error}") from None
 

@@ -1,6 +1,5 @@
 """The library from Python: train on what you have, and look at what was found."""
 
-import json
 import shutil
 import tempfile
 import weakref
@@ -9,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, lookup
+from ..errors import lookup
 from ..run.directory import RunDirectory
 from ..training.config import TrainConfig
 
@@ -98,11 +97,9 @@ class Run:
     @cached_property
     def noise(self) -> dict[str, Any]:
         """What noise.json holds: noise rate, interval, rates by class and the transition matrix."""
-        if not self.directory.noise_json.is_file():
-            raise InputError(
-                f"{self.path} holds no finished run; go on with labelmend train --out {self.path} --resume"
-            )
-        return dict(json.loads(self.directory.noise_json.read_bytes()))
+        from ..run.noise import read_noise
+
+        return read_noise(self.directory)
 
     @property
     def noise_rate(self) -> float:
@@ -117,23 +114,23 @@ class Run:
 
     def summary(self) -> str:
         """What was found, in a sentence."""
-        from ..report.build import verdict
+        from ..report.build import headline
         from ..report.read import read_findings
 
-        return verdict(read_findings(self.directory)).replace("\u00a0", " ")
+        return headline(read_findings(self.directory)).replace("\u00a0", " ")
 
     @cached_property
     def labels(self) -> Any:
         """The label table in the order of the data: a DataFrame with the caller's index, or an Arrow table."""
-        from ..run.labels import read_parquet
+        from ..run.labels import read_label_table
 
-        return self._frame(read_parquet(self.directory.labels_parquet), self._index)
+        return self._frame(read_label_table(self.directory), self._index)
 
     def suspects(self, top: int | None = SHOWN) -> Any:
         """The labels that look wrong, the most suspicious first; None gives all of them."""
-        from ..run.labels import read_labels
+        from ..run.labels import ranked_labels
 
-        table = read_labels(self.directory.labels_parquet, verdicts=("relabel", "look"), top=top)
+        table = ranked_labels(self.directory, verdicts=("relabel", "look"), top=top)
         if self._index is None:
             return self._frame(table, None)
         rows = {id: row for row, id in enumerate(self.labels["id"])}

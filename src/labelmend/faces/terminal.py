@@ -19,10 +19,10 @@ from rich.text import Text
 from ..data.preflight import PreflightError
 from ..data.samples import Samples
 from ..errors import InputError
+from ..files import to_json, write_atomic
 from ..methods import RegisteredMethod
 from ..report.build import build_report
 from ..run.directory import RunDirectory
-from ..run.files import to_json, write_atomic
 from ..training.config import TrainConfig
 from ..training.prepare import Prepared, prepare
 from ..training.session import train

@@ -1,4 +1,4 @@
-"""Where a corrected data set lies, what is kept to undo it, and how files get there: all of them or none."""
+"""Where a corrected data set is written, with what is needed to undo it: all files or none."""
 
 import hashlib
 import os
@@ -10,32 +10,33 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InputError
+from ..files import is_inside
 
 VERSION = 1
 RECORD = "undo.json"
-ATTIC = ".undo"
+BACKUP = ".undo"
 
 
 @dataclass(frozen=True)
-class Place:
-    """A folder that is the data set, or that holds the data set's one file among others that are not ours."""
+class Destination:
+    """A folder that is the data set, or one that holds the single file of the data set among other files."""
 
     folder: Path
     file: str | None = None
 
     @classmethod
-    def free(cls, dest: Path, suffix: str | None) -> "Place":
-        """What a DEST argument means for a label file with this suffix; nothing may lie there yet."""
+    def free(cls, dest: Path, suffix: str | None) -> "Destination":
+        """What a DEST argument means for a label file with this suffix; InputError if something is there already."""
         if suffix and dest.suffix == suffix and not dest.is_dir():
-            place = cls(dest.parent, dest.name)
-            for path in (dest, place.folder / place.record, place.folder / place.attic):
+            found = cls(dest.parent, dest.name)
+            for path in (dest, found.record_path, found.folder / found.backup):
                 if os.path.lexists(path):
                     raise InputError(f"{path} is there already; choose another --out")
-            if (dest.parent / ATTIC).is_symlink():
-                raise InputError(f"{dest.parent / ATTIC} is a symbolic link; choose another --out")
-            return place
+            if (dest.parent / BACKUP).is_symlink():
+                raise InputError(f"{dest.parent / BACKUP} is a symbolic link; choose another --out")
+            return found
         if dest.is_symlink() or (dest.exists() and not dest.is_dir()):
-            raise InputError(f"{dest} is there already and is no folder; choose another --out")
+            raise InputError(f"{dest} is there already and is not a folder; choose another --out")
         if dest.is_dir() and any(dest.iterdir()):
             raise InputError(f"{dest} is not empty; choose another --out")
         return cls(dest)
@@ -46,19 +47,24 @@ class Place:
         return RECORD if self.file is None else f"{self.file}.{RECORD}"
 
     @property
-    def attic(self) -> str:
-        """Folder of what the corrected set does not hold any more."""
-        return ATTIC if self.file is None else f"{ATTIC}/{self.file}"
+    def record_path(self) -> Path:
+        """Where that file is."""
+        return self.folder / self.record
+
+    @property
+    def backup(self) -> str:
+        """Folder of the files that the corrected set does not hold any more."""
+        return BACKUP if self.file is None else f"{BACKUP}/{self.file}"
 
     @contextmanager
     def staged(self) -> Iterator[Path]:
-        """A folder to fill; its content goes to its place at the end, and nowhere if anything goes wrong."""
+        """A temporary folder to fill; its content is moved to the destination at the end, or dropped on failure."""
         parent = self.folder.absolute().parent if self.file is None else self.folder
         parent.mkdir(parents=True, exist_ok=True)
         workshop = Path(tempfile.mkdtemp(prefix=f".{self.folder.name}-", dir=parent))
-        stage = workshop / "set"  # a folder of its own, because mkdtemp's is closed to everyone else
+        stage = workshop / "set"  # its own folder, because the one that mkdtemp makes is closed to other users
         stage.mkdir()
-        placed: list[Path] = []
+        moved: list[Path] = []
         try:
             yield stage
             if self.file is None:
@@ -66,13 +72,13 @@ class Place:
                     self.folder.rmdir()
                 stage.rename(self.folder)
                 return
-            for part in (self.attic, self.record, self.file):
+            for part in (self.backup, self.record, self.file):
                 if (stage / part).exists():
                     (self.folder / part).parent.mkdir(exist_ok=True)
                     (stage / part).rename(self.folder / part)
-                    placed.append(self.folder / part)
+                    moved.append(self.folder / part)
         except BaseException:
-            for path in placed:
+            for path in moved:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
             raise
         finally:
@@ -80,7 +86,7 @@ class Place:
 
 
 def visible_files(root: Path) -> list[str]:
-    """Paths of all files below a folder, but for hidden ones and the record of an earlier correction."""
+    """Paths of all files below a folder except hidden ones and the record of an earlier correction."""
     found = []
     for folder, subfolders, files in os.walk(root):
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
@@ -91,15 +97,9 @@ def visible_files(root: Path) -> list[str]:
     return [path for path in found if path != RECORD]
 
 
-def is_inside(path: Path, root: Path) -> bool:
-    """Whether this is a regular file that really lies below the root, whatever links and dots its path has."""
-    real = path.resolve()
-    return real.is_relative_to(root.resolve()) and real.is_file()
-
-
 def put(path: Path, to: Path, *, root: Path, link: bool = False) -> None:
-    """Copy a file from below the root, or link to its content where that can be done."""
-    if not is_inside(path, root):
+    """Copy a file from below the root, or make a hard link to it where the file system can."""
+    if not (is_inside(path, root) and path.is_file()):
         raise InputError(f"{path} is not a file inside {root}, so it cannot be copied")
     to.parent.mkdir(parents=True, exist_ok=True)
     if link:
@@ -110,6 +110,6 @@ def put(path: Path, to: Path, *, root: Path, link: bool = False) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Digest of a file's content."""
+    """SHA-256 of the content of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Label files with other labels in them. All else stays as it was; a new label is copied from a row that has it."""
+"""Label files written again with other labels and nothing else changed; new labels are copied from rows with them."""
 
 import csv
 import io
@@ -28,7 +28,7 @@ BLANK_LINES = re.compile(rb"[\r\n]*")
 
 @dataclass(frozen=True)
 class Relabelling:
-    """The class of every row of a source as it is and as it shall be; None drops the row."""
+    """The class of every row of a source as it is and as it is wanted; None drops the row."""
 
     names: Sequence[str]
     wanted: Sequence[str | None]
@@ -44,9 +44,9 @@ class Relabelling:
         return [row for row, name in enumerate(self.wanted) if name != self.names[row]]
 
     def donors(self, further: Sequence[str] = ()) -> list[int]:
-        """For each kept row, the row whose label it takes: itself, or the first of the class that is wanted.
+        """For each kept row, the row whose label it takes: itself, or the first row of the class that is wanted.
 
-        So a label has the type, spelling and quotes that the source gives it. Further classes count as added rows.
+        So a label keeps the type, spelling and quotes of the source. Further classes count as rows after the last.
         """
         first: dict[str | None, int] = {}
         for row, name in enumerate([*self.names, *further]):
@@ -91,7 +91,7 @@ def _rewrite_delimited(source: Path, to: Path, columns: Columns, rows: Relabelli
 
 
 def _row_pattern(delimiter: str, before: int) -> re.Pattern[bytes]:
-    """One row; the group is the cell that has so many others before it. Possessive, so that no input makes it slow."""
+    """One row; the group is the cell with `before` others before it. Possessive, so that no input makes it slow."""
     comma = re.escape(delimiter).encode()
     cell = rb'(?:"(?:[^"]++|"")*+")?+[^\r\n' + comma + rb"]*+"
     return re.compile(rb"(?:%s%s){%d}(%s)(?:%s%s)*+%s" % (cell, comma, before, cell, comma, cell, END_OF_ROW))
@@ -111,7 +111,7 @@ def _rewrite_parquet(source: Path, to: Path, columns: Columns, rows: Relabelling
     codecs = {c.path_in_schema: "NONE" if c.compression == "UNCOMPRESSED" else c.compression for c in chunks}
     label = label_column(source.name, table.column_names, columns)
     column, further = table[label], class_label_names(table.schema, label)
-    if further and pa.types.is_integer(column.type):  # a class without samples has a number all the same
+    if further and pa.types.is_integer(column.type):  # a class without samples has a number too
         column = pa.chunked_array([*column.chunks, pa.array(range(len(further)), column.type)])
     labels = column.take(pa.array(rows.donors([clean_label(name) for name in further or ()]), pa.int64()))
     kept = table.filter(pa.array([name is not None for name in rows.wanted]))
@@ -134,14 +134,14 @@ def _rewrite_npz(source: Path, to: Path, rows: Relabelling) -> None:
 
 
 def _new_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, rows: Relabelling) -> NDArray[Any] | None:
-    """The array in place of a member, or None if it stays: labels and, on dropping, what has one row a sample."""
+    """The array that replaces a member, or None if it stays: labels and, on dropping, arrays of one row a sample."""
     name, kept = entry.filename.removesuffix(".npy"), rows.kept
     if name in ("x_test", "y_test") or (name != "y" and len(kept) == len(rows.wanted)):
         return None
     with archive.open(entry) as file:
         try:
             array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
-        except ValueError:  # pickled objects, which nobody reads
+        except ValueError:  # pickled objects, which are never read
             return None
     if name == "y":
         return array[rows.donors()]

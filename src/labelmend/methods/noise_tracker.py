@@ -75,10 +75,12 @@ class NoiseTracker(nn.Module):
         return self._bounded(self.model.posterior(step.clean_losses()))
 
     def estimate(self) -> NoiseEstimate:
-        """Rate, per-sample probability, the mixture's parameters and the verdict."""
+        """Rate, per-sample probability, and which mixture decided, with its parameters."""
         rate = float(self.probability.mean())
-        known = {} if self.model.degenerate else self.model.described()
-        return NoiseEstimate(self.probability, rate, known, self.model.verdict)
+        for name, model in (("rival_log_odds", self.rival_log_odds), ("losses", self.model)):
+            if model is not None and not model.degenerate:
+                return NoiseEstimate(self.probability, rate, model.described(), name, None)
+        return NoiseEstimate(self.probability, rate, {}, None, self.model.verdict)
 
     def _bounded(self, probability: Tensor) -> Tensor:
         return probability.clamp(self.floor, 1 - self.floor)

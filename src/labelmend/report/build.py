@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..files import write_atomic
 from ..run.directory import RunDirectory
-from ..run.files import write_atomic
 from . import figures
 from .confusion import confusion
 from .embedding import embedding
@@ -17,6 +17,8 @@ from .gallery import gallery
 from .read import Findings, read_findings
 
 SUSPECTS = 200
+DECIDING = {"losses": "losses", "rival_log_odds": "log-odds of the best other class against the given label"}
+"""What the noise model that decided in an epoch was fitted to, in words."""
 OPENING = '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>labelmend'
 
 
@@ -33,7 +35,7 @@ def build_report(
         run=findings.described,
         summary=findings.summary,
         noise=findings.noise,
-        verdict=verdict(findings),
+        headline=headline(findings),
         precision=known_precision(findings),
         seen=_seen(findings),
         gallery=gallery(findings, suspects),
@@ -47,7 +49,7 @@ def build_report(
 
 
 def check_replaceable(out: Path) -> None:
-    """Refuse to write over a file that is not a page of labelmend's, or into a folder that is not there."""
+    """Refuse to replace a file that is not a page of labelmend, or to write into a missing folder."""
     if not out.parent.is_dir():
         raise InputError(f"{out.parent} is not a folder; make it first or choose another --out")
     if not out.exists():
@@ -74,7 +76,7 @@ def render(template: str, **values: Any) -> bytes:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": percent, "svg": Markup}
+    environment.filters |= {"percent": percent, "plain": plain, "svg": Markup}
     script = package.joinpath("script.js").read_text()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     style = package.joinpath("style.css").read_text()
@@ -89,11 +91,16 @@ def percent(share: float | None, digits: int = 1) -> str:
     return "–" if share is None else f"{100 * share:.{digits}f}\u00a0%"
 
 
-def verdict(findings: Findings) -> str:
+def plain(reason: str) -> str:
+    """The reason why no labels are doubted, without the word that older runs have for a group of samples."""
+    return reason.replace("hump", "group")
+
+
+def headline(findings: Findings) -> str:
     """What the run found, in one sentence."""
     noise, samples = findings.noise, len(findings.table)
     if not noise["evidence"]:
-        reason = f" ({noise['reason']})" if noise["reason"] else ""
+        reason = f" ({plain(noise['reason'])})" if noise["reason"] else ""
         return f"No evidence of wrong labels among {samples:,} samples{reason}; every label is kept."
     interval = noise["interval"]
     between = f" (between {percent(interval[0])} and {percent(interval[1])})" if interval else ""
@@ -129,41 +136,29 @@ def command_line(config: dict[str, Any]) -> str:
 
 
 def _seen(findings: Findings) -> list[tuple[str, str]]:
-    """What the labels were judged by, and the losses that training went by, each with its caption."""
-    threshold, flagged = findings.noise["threshold"], findings.flagged
-    margins = figures.both_widths(
-        figures.hump_histogram,
-        findings.column("margin"),
-        flagged,
-        findings.summary["mixture"],
-        on="margin",
-        threshold=threshold,
-    )
-    fitted = findings.epochs[-1]["mixture"] if findings.epochs else None
-    losses = figures.both_widths(
-        figures.hump_histogram, findings.column("loss"), flagged, fitted, on="loss", threshold=threshold
-    )
-    return [
-        (margins, "Log-odds of all other classes against the given label, as the network saw them over the run."),
-        (losses, "Cross-entropy of every sample against its given label after the last epoch."),
-    ]
+    """Figures of the margins, by which the labels were judged, and of the losses, each with its caption."""
+    last = findings.epochs[-1] if findings.epochs else {"decided_by": None}
+    fitted = last["mixture"] if last["decided_by"] == "losses" else None
+    margins = "Log-odds against the given label, averaged over the tracking passes of the run (margin)."
+    losses = "Cross-entropy of every sample against its given label after the last epoch."
+    threshold, drawn = findings.noise["threshold"], []
+    for on, mixture, caption in (("margin", findings.summary["mixture"], margins), ("loss", fitted, losses)):
+        values = findings.column(on), findings.flagged, mixture
+        drawn.append((figures.both_widths(figures.group_histogram, *values, on=on, threshold=threshold), caption))
+    return drawn
 
 
 def _training(findings: Findings) -> list[tuple[str, str]]:
     """Figures over the epochs, each with its caption."""
     accuracy = figures.both_widths(figures.curves, findings.epochs)
-    shown = [(accuracy, "Accuracy on the test split, and what was known of the labels.")]
+    shown = [(accuracy, "Accuracy on the test split, AUC for wrong labels and estimated noise rate.")]
     recorded = findings.losses_by_epoch()
     if recorded is not None:
         losses, rows = recorded
         bands = figures.loss_bands(losses, findings.flagged[rows], findings.epochs)
         shown.append((bands, "Loss of kept and of flagged samples: median and quartiles."))
-    path = figures.mixture_path(findings.epochs)
-    if path is not None:
-        shown.append(
-            (
-                path,
-                "The mixture of losses after every tracking pass: means of both components, weight of the noisy one.",
-            )
-        )
+    for decided_by, name in DECIDING.items():
+        path = figures.mixture_path(findings.epochs, decided_by)
+        if path is not None:
+            shown.append((path, f"The two groups of {name}, after each tracking pass in which they decided."))
     return shown

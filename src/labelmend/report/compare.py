@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..files import write_atomic
 from ..run.directory import RunDirectory
-from ..run.files import write_atomic
 from . import figures
 from .build import check_replaceable, render
 from .embedding import PALETTE
@@ -18,11 +18,11 @@ MOST_DISPUTED = 15
 
 
 def build_comparison(runs: Sequence[RunDirectory], out: Path) -> None:
-    """Write a page that sets finished runs side by side; only an earlier page of labelmend's is replaced."""
+    """Write a page that compares finished runs; only a page that labelmend wrote is replaced."""
     check_replaceable(out)
     found = [read_findings(run) for run in runs]
     names = distinct_names(found)
-    colours = [PALETTE[place % len(PALETTE)] for place in range(len(found))]
+    colours = [PALETTE[number % len(PALETTE)] for number in range(len(found))]
     by_run = [(findings.epochs, colour) for findings, colour in zip(found, colours, strict=True)]
     tested = any(findings.summary["last_accuracy"] is not None for findings in found)
     pairs = combinations(zip(names, found, strict=True), 2)
@@ -37,7 +37,7 @@ def build_comparison(runs: Sequence[RunDirectory], out: Path) -> None:
 
 
 def distinct_names(found: Sequence[Findings]) -> list[str]:
-    """Folder names, or whole paths where two folders are named alike."""
+    """Folder names, or whole paths if two folders have the same name."""
     names = [findings.name for findings in found]
     if len(set(names)) == len(names):
         return names
@@ -45,7 +45,7 @@ def distinct_names(found: Sequence[Findings]) -> list[str]:
 
 
 def overview(findings: Findings) -> dict[str, Any]:
-    """The row of one run."""
+    """The row of a run in the table of runs."""
     described, summary, noise = findings.described, findings.summary, findings.noise
     return {
         "method": described["config"]["method"],
@@ -71,7 +71,7 @@ def same_data(first: Findings, second: Findings) -> bool:
 
 
 def agreement(name: str, findings: Findings, other_name: str, other: Findings) -> dict[str, Any]:
-    """How far two runs on the same labels flag the same ones, and the samples on which they differ most."""
+    """How many labels two runs on the same data both flag, and the samples on which they differ most."""
     one, two = findings.flagged, other.flagged
     apart = np.abs(findings.column("noisy_probability") - other.column("noisy_probability"))
     disputed = np.argsort(-apart, kind="stable")[:MOST_DISPUTED]

@@ -1,4 +1,4 @@
-"""Which classes are taken for which: the heat map, the worst pairs and the noise of each class."""
+"""Which classes are confused: the heat map, the worst pairs and the noise of each class."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ MOST_RATES = 200
 
 
 def confusion(findings: Findings) -> dict[str, Any]:
-    """What the section about classes shows; no heat map and no pairs where the run estimated no transitions."""
+    """The content of the section about classes; no heat map and no pairs if the run estimated no transitions."""
     noise, names = findings.noise, findings.classes
     rates = sorted(noise["classes"], key=lambda row: (-row["rate"], -row["flagged"]))
     shown: dict[str, Any] = {"rates": rates[:MOST_RATES], "classes": len(names), "names": [], "rows": [], "pairs": []}
@@ -31,7 +31,7 @@ def confusion(findings: Findings) -> dict[str, Any]:
 
 
 def noisiest(transition: NDArray[np.float64]) -> list[int]:
-    """All classes if there are few; else those that lose or gain most by wrong labels, in the order of the data."""
+    """All classes if there are few; else the 30 with most wrong labels in or out, in the order of the data."""
     if len(transition) <= MOST_CLASSES:
         return list(range(len(transition)))
     wrong = transition * (1 - np.eye(len(transition)))
@@ -40,7 +40,7 @@ def noisiest(transition: NDArray[np.float64]) -> list[int]:
 
 
 def shades(part: NDArray[np.float64]) -> list[list[dict[str, Any]]]:
-    """Each cell's share and how strong its colour is, 0 to 1; wrong labels are scaled by the worst of them."""
+    """The share and the colour strength, 0 to 1, of each cell; wrong labels are scaled by the largest of them."""
     inside = np.eye(len(part), dtype=bool)
     worst = max(float(part[~inside].max(initial=0)), 0.15)
     strength = np.where(inside, part, np.sqrt(np.clip(part / worst, 0, 1)))
@@ -56,8 +56,8 @@ def worst_pairs(
     """(class it should be, label it got, share of that class, flagged samples), the greatest share first."""
     wrong = transition * (1 - np.eye(len(transition)))
     order = np.argsort(-wrong, axis=None, kind="stable")[:MOST_PAIRS]
-    places = [divmod(int(place), len(wrong)) for place in order]
-    found = [(names[i], names[j], float(wrong[i, j]), int(flagged[i, j])) for i, j in places]
+    cells = [divmod(int(cell), len(wrong)) for cell in order]
+    found = [(names[i], names[j], float(wrong[i, j]), int(flagged[i, j])) for i, j in cells]
     return [pair for pair in found if pair[2] >= LEAST_SHARE]
 
 

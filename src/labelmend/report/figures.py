@@ -27,7 +27,7 @@ GROUP_IDS = re.compile(r'<g id="[a-zA-Z]\w*_\d+"')
 KEPT_NUMBERS = re.compile(r"(\d+\.\d{2})\d+")
 
 
-def hump_histogram(
+def group_histogram(
     values: Floats,
     flagged: NDArray[np.bool_],
     mixture: Mapping[str, float] | None,
@@ -39,19 +39,19 @@ def hump_histogram(
     """Margins or losses of all samples, the mixture fitted to them, and P(wrong) with its threshold (Fig. 2)."""
     figure, axis = _figure(size)
     usable = np.isfinite(values)
-    places = values[usable]
-    bins = int(np.clip(2 * np.sqrt(len(places)), 12, MOST_BINS))
-    edges = np.linspace(places.min() - 0.01, places.max() + 0.01, bins + 1)
-    everything = np.histogram(places, edges)[0]
-    kept = np.histogram(places[~flagged[usable]], edges)[0]
+    finite = values[usable]
+    bins = int(np.clip(2 * np.sqrt(len(finite)), 12, MOST_BINS))
+    edges = np.linspace(finite.min() - 0.01, finite.max() + 0.01, bins + 1)
+    everything = np.histogram(finite, edges)[0]
+    kept = np.histogram(finite[~flagged[usable]], edges)[0]
     axis.stairs(kept, edges, fill=True, color=INK, alpha=0.4, label="kept")
     if flagged.any():
         axis.stairs(everything, edges, baseline=kept, fill=True, color=NOISY, alpha=0.35, label="flagged")
     tallest = everything.max()
     if mixture is not None:
         grid = np.linspace(edges[0], edges[-1], 400)
-        densities, probability = humps(mixture, grid)
-        curves = densities * len(places) * (edges[1] - edges[0])
+        densities, probability = group_densities(mixture, grid)
+        curves = densities * len(finite) * (edges[1] - edges[0])
         axis.plot(grid, curves[0], color=CLEAN, lw=1.8, label="clean component")
         axis.plot(grid, curves[1], color=NOISY, lw=1.8, label="noisy component")
         _belief(axis, grid, probability, threshold)
@@ -74,14 +74,14 @@ def _belief(axis: Any, grid: Floats, probability: Floats, threshold: float) -> N
         second.axvline(grid[beyond.argmax()], color=BELIEF, lw=1, ls=":", label=f"threshold, {threshold:.2f}")
 
 
-def humps(mixture: Mapping[str, Any], values: Floats) -> tuple[Floats, Floats]:
+def group_densities(mixture: Mapping[str, Any], values: Floats) -> tuple[Floats, Floats]:
     """Weighted densities of the clean and the noisy samples, [2, n], and P(wrong), over values as they were fitted."""
     import torch
 
     from ..mixture import noise_model
 
     if "means_clean" in mixture:
-        return _class_humps(mixture, values)
+        return _densities_by_class(mixture, values)
     model = noise_model("bmm" if "alpha_clean" in mixture else "gmm")
     names = model.mixture.parameter_names
     clean, noisy = (tuple(mixture[f"{name}_{side}"] for name in names) for side in ("clean", "noisy"))
@@ -92,13 +92,13 @@ def humps(mixture: Mapping[str, Any], values: Floats) -> tuple[Floats, Floats]:
     return model.mixture.density(model.scale(points)).numpy() / model.span, model.posterior(points).numpy()
 
 
-def _class_humps(mixture: Mapping[str, Any], values: Floats) -> tuple[Floats, Floats]:
-    """A clean hump for each class, all of one weight, and one noisy hump; P(wrong) never falls with the margin."""
+def _densities_by_class(mixture: Mapping[str, Any], values: Floats) -> tuple[Floats, Floats]:
+    """A clean group for each class, all of one weight, and one noisy group; P(wrong) never falls with the margin."""
+    from scipy.stats import norm
+
     centres = np.append(mixture["means_clean"], mixture["mean_noisy"])
     variances = np.append(np.full(len(centres) - 1, mixture["variance_clean"]), mixture["variance_noisy"])
-    normal = (
-        np.exp(-0.5 * (values - centres[:, None]) ** 2 / variances[:, None]) / np.sqrt(2 * np.pi * variances)[:, None]
-    )
+    normal = norm.pdf(values, centres[:, None], np.sqrt(variances)[:, None])
     noisy = mixture["weight_noisy"] * normal[-1]
     clean = (1 - mixture["weight_noisy"]) * normal[:-1].mean(axis=0)
     return np.stack([clean, noisy]), np.maximum.accumulate(noisy / (clean + noisy + 1e-300))
@@ -130,17 +130,21 @@ def loss_bands(losses: NDArray[np.float16], flagged: NDArray[np.bool_], epochs: 
     return _by_epoch(figure, axis, epochs, "Median and quartiles of the loss of kept and flagged samples by epoch")
 
 
-def mixture_path(epochs: Epochs) -> str | None:
-    """Mean loss of both components, and the weight of the noisy one, over the epochs; None without mixtures."""
-    fitted = [(e["epoch"], e["mixture"]) for e in epochs if e["mixture"]]
+def mixture_path(epochs: Epochs, decided_by: str) -> str | None:
+    """Means of both components, and the weight of the noisy one, in the epochs in which this mixture decided.
+
+    `decided_by` is "losses" or "rival_log_odds"; None if the mixture decided in no epoch.
+    """
+    fitted = [(e["epoch"], e["mixture"]) for e in epochs if e["mixture"] and e["decided_by"] == decided_by]
     if not fitted:
         return None
     figure, axis = _figure(HALF)
     for side, colour in (("clean", CLEAN), ("noisy", NOISY)):
         means = [(epoch, component_mean(mixture, side)) for epoch, mixture in fitted]
         _line(axis, means, color=colour, label=f"mean, {side}")
-    axis.set_ylim(bottom=0)
-    axis.set_ylabel("loss")
+    if decided_by == "losses":
+        axis.set_ylim(bottom=0)
+    axis.set_ylabel("loss" if decided_by == "losses" else "log-odds")
     second = _second_axis(axis, "weight")
     weights = [(epoch, mixture["weight_noisy"]) for epoch, mixture in fitted]
     _line(second, weights, color=BELIEF, label="weight, noisy", ls="--")
@@ -148,7 +152,7 @@ def mixture_path(epochs: Epochs) -> str | None:
 
 
 def component_mean(mixture: Mapping[str, float], side: str) -> float:
-    """Mean of a component as a loss."""
+    """Mean of a component, as a loss or as log-odds: on the scale of what the mixture was fitted to."""
     if f"alpha_{side}" in mixture:
         alpha, beta = mixture[f"alpha_{side}"], mixture[f"beta_{side}"]
         scaled = alpha / (alpha + beta)
@@ -169,10 +173,8 @@ def accuracy_curves(runs: Sequence[tuple[Epochs, str]], *, size: tuple[float, fl
     for epochs, colour in runs:
         points = [(e["epoch"], e["test_accuracy"]) for e in epochs if e["test_accuracy"] is not None]
         _line(axis, points, color=colour)
-    axis.xaxis.get_major_locator().set_params(integer=True)
-    axis.set_xlabel("epoch")
     axis.set_ylabel("test accuracy")
-    return _svg(figure, "Test accuracy of all runs by epoch")
+    return _by_epoch(figure, axis, (), "Test accuracy of all runs by epoch")
 
 
 def _line(axis: Any, points: Sequence[tuple[float, float]], **style: Any) -> None:

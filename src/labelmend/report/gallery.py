@@ -2,7 +2,6 @@
 
 import base64
 import io
-import json
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..run.labels import read_parquet
+from ..run.evidence import read_suspects
 from .read import Findings
 
 MOST_COLUMNS = 12
@@ -23,7 +22,7 @@ KINDS = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg"}
 
 @dataclass(frozen=True)
 class Gallery:
-    """Suspects in order, the pairs of given and suggested label among them, and names of feature columns, if any."""
+    """Suspects in order, counts of their pairs of given and suggested label, and names of feature columns, if any."""
 
     suspects: list[dict[str, Any]]
     pairs: list[tuple[str, str, int]]
@@ -38,12 +37,14 @@ class Gallery:
 
 def gallery(findings: Findings, limit: int) -> Gallery:
     """The `limit` most suspicious samples that are not to be kept, each with its picture or features."""
-    evidence = _evidence(findings)
+    evidence, columns = read_suspects(findings.run) or (None, [])
     rows = np.argsort(findings.column("rank"))
     rows = rows[findings.flagged[rows]][:limit]
     suspects = findings.table.take(rows).to_pylist()
-    shown = {} if evidence is None else {row["id"]: row for row in _matching(evidence, suspects)}
-    metadata = {} if evidence is None else evidence.schema.metadata or {}
+    shown = {}
+    if evidence is not None:
+        wanted = pa.array([suspect["id"] for suspect in suspects], pa.string())
+        shown = {row["id"]: row for row in evidence.filter(pc.is_in(evidence["id"], wanted)).to_pylist()}
     counts = Counter((suspect["given"], suspect["suggested"]) for suspect in suspects)
     pairs = [(*pair, count) for pair, count in counts.most_common()]
     numbers = {pair[:2]: number for number, pair in enumerate(pairs)}
@@ -53,22 +54,11 @@ def gallery(findings: Findings, limit: int) -> Gallery:
         suspect["pair"] = numbers[suspect["given"], suspect["suggested"]]
         suspect["picture"], suspect["small"] = _picture(found.get("picture"))
         suspect["features"] = (found.get("features") or [])[:MOST_COLUMNS]
-    columns = json.loads(metadata.get(b"columns", b"[]"))[:MOST_COLUMNS]
-    return Gallery(suspects, pairs, columns, int(findings.flagged.sum()))
-
-
-def _evidence(findings: Findings) -> pa.Table | None:
-    return read_parquet(findings.run.suspects) if findings.run.suspects.is_file() else None
-
-
-def _matching(evidence: pa.Table, suspects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    wanted = pa.array([suspect["id"] for suspect in suspects], pa.string())
-    rows: list[dict[str, Any]] = evidence.filter(pc.is_in(evidence["id"], wanted)).to_pylist()
-    return rows
+    return Gallery(suspects, pairs, columns[:MOST_COLUMNS], int(findings.flagged.sum()))
 
 
 def _picture(content: bytes | None) -> tuple[str | None, bool]:
-    """A data address of the picture, and whether it is so small that its pixels are best shown as squares."""
+    """The picture as a data URL, and whether it is so small that its pixels should be shown as squares."""
     from PIL import Image
 
     kind = next((name for start, name in KINDS.items() if content and content.startswith(start)), None)

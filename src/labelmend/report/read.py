@@ -1,6 +1,5 @@
-"""What a finished run left behind, read once for all sections; the evidence may be missing."""
+"""The files of a finished run, read once for all sections of a report."""
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..errors import InputError
-from ..run.directory import LOSSES_KEPT, RunDirectory
-from ..run.labels import read_parquet
-
-LARGEST_NOISE = 256 << 20
+from ..run.description import check_finished
+from ..run.directory import RunDirectory
+from ..run.labels import read_label_table
+from ..run.losses import read_losses, recorded_samples
+from ..run.noise import read_noise
 
 
 @dataclass(frozen=True)
@@ -28,12 +27,12 @@ class Findings:
 
     @property
     def name(self) -> str:
-        """The folder's name, also for `.`."""
+        """Name of the run directory."""
         return self.run.path.resolve().name
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What the run came to."""
+        """Accuracy, noise rate, mixture and time of the whole run."""
         return dict(self.described["summary"])
 
     @property
@@ -49,7 +48,7 @@ class Findings:
 
     @property
     def has_truth(self) -> bool:
-        """Whether it is known which labels are right."""
+        """Whether the right labels are known."""
         return "truth" in self.table.column_names
 
     @cached_property
@@ -65,24 +64,16 @@ class Findings:
     @cached_property
     def noise(self) -> dict[str, Any]:
         """The estimate of the noise."""
-        path = self.run.noise_json
-        if not path.is_file() or path.stat().st_size > LARGEST_NOISE:
-            raise InputError(f"{path} is missing or damaged; only what labelmend wrote can be reported")
-        return dict(json.loads(path.read_bytes()))
+        return read_noise(self.run)
 
     def losses_by_epoch(self) -> tuple[NDArray[np.float16], NDArray[np.int64]] | None:
         """Recorded losses, [tracking passes, M], and the sample of each column; None if the run kept none."""
-        if not self.run.losses.is_file() or not self.epochs:
-            return None
-        columns = min(len(self.table), LOSSES_KEPT)
-        flat = np.fromfile(self.run.losses, dtype="<f2", count=columns * len(self.epochs))
-        rows = len(flat) // columns
-        return flat[: rows * columns].reshape(rows, columns), np.arange(columns) * len(self.table) // columns
+        losses = read_losses(self.run.losses, samples=len(self.table), most_passes=len(self.epochs))
+        return None if losses is None else (losses, recorded_samples(len(self.table)))
 
 
 def read_findings(run: RunDirectory) -> Findings:
-    """Read a finished run; one that is not finished is refused."""
+    """Read a finished run; InputError if it is not finished."""
     described = run.read()
-    if described.get("status") != "finished":
-        raise InputError(f"{run.path} is {described.get('status')}; finish it with labelmend train ... --resume first")
-    return Findings(run, described, run.epochs(), read_parquet(run.labels_parquet))
+    check_finished(run.path, described)
+    return Findings(run, described, run.epochs(), read_label_table(run))

@@ -1,8 +1,9 @@
 """The `labelmend reproduce` command. Imports nothing slow before it is called."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,7 +14,9 @@ from ..faces.options import Threads, described
 from ..training.config import TrainConfig
 
 if TYPE_CHECKING:
+    from ..training.signals import Signals
     from .protocol import Scale
+    from .reproduce import Reproduction
 
 ALL = "all"
 
@@ -66,46 +69,57 @@ def reproduce(
     from ..training.signals import Signals
 
     signals = Signals()  # before the slow imports
-    from ..methods import find
     from ..report.embedding import check_embedding
-    from ..training.defaults import available_cores
-    from .catalogue import Asked
-    from .protocol import SCALES
-    from .reproduce import EXPERIMENTS, Reproduction, make_runs, show_plan, show_results
+    from .reproduce import show_plan
 
-    chosen = lookup("scale", scale, SCALES)
     check_embedding(embedding)
-    if not names and not dry_run:
-        raise InputError(f"name what to reproduce: {', '.join(EXPERIMENTS)} or {ALL}")
-    for name in names or ():
-        lookup("experiment", name, {**EXPERIMENTS, ALL: None})
-    methods = frozenset(find(name).id for name in _split(only))
-    reproduction = Reproduction(
-        names=tuple(EXPERIMENTS) if not names or ALL in names else tuple(dict.fromkeys(names)),
-        scale=chosen,
-        asked=Asked(seeds, root, methods, _levels(noise), _stages(data, chosen)),
-        out=out_dir,
-        threads=max(1, available_cores() // jobs) if threads is None and jobs > 1 else threads,
-        device=device,
-        embedding=embedding,
+    asked = {"seeds": seeds, "root": root, "only": only, "noise": noise, "data": data}
+    reproduction = replace(
+        _chosen(names or [], scale, asked, or_all=dry_run), out=out_dir, device=device, embedding=embedding
     )
-    with_runs = tuple(name for name in reproduction.names if reproduction.planned(name))
-    for name in names or ():
-        if name not in (*with_runs, ALL) or not with_runs:
-            raise InputError(f"{name} has no run with these methods, noise levels and data sets")
-    reproduction = replace(reproduction, names=with_runs)
     if dry_run:
         show_plan(reproduction, out)
     else:
-        console = Console(quiet=True) if runs_only else out
-        try:
-            make_runs(reproduction, console, jobs=jobs, signals=signals)
-        except InterruptedRunError as error:
-            err.print("labelmend: interrupted; finished runs are kept, and the same command continues", highlight=False)
-            raise typer.Exit(128 + error.signal) from None
-        if not runs_only:
-            show_results(reproduction, out)
+        _carry_out(reproduction, jobs, threads, signals, show=not runs_only)
     signals.done()
+
+
+def _chosen(names: Sequence[str], scale: str, asked: Mapping[str, Any], *, or_all: bool) -> "Reproduction":
+    """The named experiments that have runs, as asked for by the words of the command line."""
+    from ..methods import find
+    from .catalogue import Asked
+    from .protocol import SCALES
+    from .reproduce import EXPERIMENTS, Reproduction
+
+    chosen = lookup("scale", scale, SCALES)
+    if not names and not or_all:
+        raise InputError(f"name what to reproduce: {', '.join(EXPERIMENTS)} or {ALL}")
+    for name in names:
+        lookup("experiment", name, {**EXPERIMENTS, ALL: None})
+    methods = frozenset(find(name).id for name in _split(asked["only"]))
+    wanted = Asked(asked["seeds"], asked["root"], methods, _levels(asked["noise"]), _stages(asked["data"], chosen))
+    every = tuple(EXPERIMENTS) if not names or ALL in names else tuple(dict.fromkeys(names))
+    reproduction = Reproduction(every, chosen, wanted, Path())
+    with_runs = tuple(name for name in every if reproduction.planned(name))
+    for name in names:
+        if name not in (*with_runs, ALL) or not with_runs:
+            raise InputError(f"{name} has no run with these methods, noise levels and data sets")
+    return replace(reproduction, names=with_runs)
+
+
+def _carry_out(reproduction: "Reproduction", jobs: int, threads: int | None, signals: "Signals", *, show: bool) -> None:
+    from ..training.defaults import available_cores
+    from .reproduce import make_runs, show_results
+
+    threads = threads or (max(1, available_cores() // jobs) if jobs > 1 else None)
+    reproduction = replace(reproduction, threads=threads)
+    try:
+        make_runs(reproduction, out if show else Console(quiet=True), jobs=jobs, signals=signals)
+    except InterruptedRunError as error:
+        err.print("labelmend: interrupted; finished runs are kept, and the same command continues", highlight=False)
+        raise typer.Exit(128 + error.signal) from None
+    if show:
+        show_results(reproduction, out)
 
 
 def _levels(text: str | None) -> frozenset[int]:

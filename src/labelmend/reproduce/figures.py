@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from ..data.sources import SourceOptions, open_source
 from ..errors import InputError
+from ..files import write_atomic
 from ..methods.paper import PUBLISHED
 from ..methods.timeline import Timeline
 from ..mixture import noise_model
 from ..report.embedding import PALETTE, class_colours, in_the_plane
 from ..report.read import Findings, read_findings
 from ..run.directory import RunDirectory
-from ..run.evidence import principal_components
-from ..run.files import write_atomic
+from ..run.evidence import principal_components, read_features
 from ..run.model import load_model
 from .catalogue import Planned
 from .protocol import Scale
@@ -162,9 +162,14 @@ def fig3(drawing: Drawing) -> Drawn:
         raise InputError(f"{shown.source} has no test samples in memory to draw")
     for column, run in enumerate(runs):
         directory, truth = drawing.store.run(run.config), drawing.findings(run).column("truth")
-        rows, components = _kept_features(directory)
-        validation = principal_components(load_model(directory).features(data.test.inputs))[0].numpy()
-        parts = (("training", components, truth[rows]), ("validation", validation, data.test.labels.observed.numpy()))
+        kept = read_features(directory)
+        if kept is None:
+            raise InputError(f"{directory.features} is missing; delete the run's folder to make it again")
+        validation, _ = principal_components(load_model(directory).features(data.test.inputs))
+        parts = (
+            ("training", kept.components, truth[kept.samples]),
+            ("validation", validation, data.test.labels.observed.numpy()),
+        )
         for axis, (name, points, classes) in zip(axes[:, column], parts, strict=True):
             places = in_the_plane(points, drawing.embedding)
             colours = class_colours(classes, len(data.class_names))
@@ -251,10 +256,3 @@ def _losses(findings: Findings) -> tuple[NDArray[np.float32], NDArray[np.bool_]]
     losses, rows = kept
     wrong = findings.column("truth") != findings.column("given")
     return losses.astype(np.float32), wrong[rows]
-
-
-def _kept_features(run: RunDirectory) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    from safetensors.numpy import load_file
-
-    kept = load_file(run.features)
-    return kept["index"], kept["features"]

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from ..errors import lookup
 from ..faces.progress import ProgressObserver, progress_bar
-from ..run.files import write_atomic
+from ..files import write_atomic
 from ..training.config import TrainConfig
 from ..training.prepare import Prepared, prepare
 from ..training.signals import Signals

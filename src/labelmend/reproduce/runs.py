@@ -13,8 +13,8 @@ import torch
 
 from .. import __version__
 from ..errors import InputError
+from ..files import to_json, write_atomic
 from ..run.directory import RunDirectory
-from ..run.files import to_json, write_atomic
 from ..run.lock import owned
 from ..run.model import load_model
 from ..training.config import TrainConfig

@@ -1,40 +1,52 @@
-"""What a report needs beyond the label table: the suspects themselves, and where the network puts the samples."""
+"""evidence/: what a report shows beside the label table: the suspects themselves, and the network's features.
+
+suspects.parquet has a picture or the feature values of each suspect; features.safetensors has principal components.
+"""
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import torch
-from safetensors.torch import save as save_tensors
+from numpy.typing import NDArray
 from torch import Tensor
 
-from ..core import Learner
 from ..data import Samples
-from ..data.feed import sweep_size
-from ..data.kinds import Normaliser
+from ..data.readers.table import read_parquet
 from ..detect.table import LabelTable
+from ..errors import InputError
+from ..files import write_atomic
 from .directory import RunDirectory
-from .files import write_atomic
 from .labels import parquet_bytes
+from .model import Model
 
-SUSPECTS = 1_000
-EMBEDDED = 5_000
-COMPONENTS = 50
+MOST_SUSPECTS = 1_000
+MOST_FEATURE_ROWS = 5_000
+MOST_COMPONENTS = 50
+AT_ONCE = 500
+LARGEST_FEATURES = 16 << 20
 
 
-def write_evidence(
-    run: RunDirectory, data: Samples, table: LabelTable, learner: Learner, normalise: Normaliser
-) -> None:
+@dataclass(frozen=True)
+class KeptFeatures:
+    """Principal components of the features of some samples, [n, components], and each one's share of the variance."""
+
+    samples: NDArray[np.int64]
+    components: NDArray[np.float32]
+    explained: list[float]
+
+
+def write_evidence(run: RunDirectory, data: Samples, table: LabelTable, model: Model) -> None:
     """Write the most suspicious samples as pictures or rows, and the principal components of the features."""
     run.evidence.mkdir(exist_ok=True)
-    rows = table.suspects()[:SUSPECTS].tolist()
-    write_atomic(run.suspects, parquet_bytes(suspects_table(data, rows)))
-    count = min(len(data), EMBEDDED)
-    index = [i * len(data) // count for i in range(count)]
-    components, explained = principal_components(penultimate(learner, data, index, normalise))
-    tensors = {"index": torch.tensor(index), "features": components}
-    shares = ",".join(f"{share:.4f}" for share in explained.tolist())
-    write_atomic(run.features, save_tensors(tensors, metadata={"explained": shares}))
+    write_atomic(run.suspects, parquet_bytes(suspects_table(data, table.suspects()[:MOST_SUSPECTS].tolist())))
+    count = min(len(data), MOST_FEATURE_ROWS)
+    samples = np.arange(count) * len(data) // count
+    parts = [model.features(data.loaded(part.tolist())) for part in np.array_split(samples, -(-count // AT_ONCE))]
+    write_features(run, KeptFeatures(samples, *principal_components(torch.cat(parts))))
 
 
 def suspects_table(data: Samples, rows: Sequence[int]) -> pa.Table:
@@ -49,23 +61,43 @@ def suspects_table(data: Samples, rows: Sequence[int]) -> pa.Table:
     return table.replace_schema_metadata({"columns": json.dumps(names)})
 
 
-def penultimate(learner: Learner, data: Samples, rows: Sequence[int], normalise: Normaliser) -> Tensor:
-    """What goes into the network's last linear layer for these samples, [n, features]."""
-    device = learner.head.weight.device
-    size, found = sweep_size(device), []
-    with learner.evaluating(), learner.features() as seen:
-        for start in range(0, len(rows), size):
-            learner(normalise.to(device)(data.loaded(rows[start : start + size]).to(device)))
-            found.append(seen.pop().float().cpu())
-    return torch.cat(found)
+def read_suspects(run: RunDirectory) -> tuple[pa.Table, list[str]] | None:
+    """The table of suspects, and the names of its feature values; None if the run kept none."""
+    if not run.suspects.is_file():
+        return None
+    table = read_parquet(run.suspects)
+    return table, json.loads((table.schema.metadata or {}).get(b"columns", b"[]"))
 
 
-def principal_components(features: Tensor) -> tuple[Tensor, Tensor]:
+def write_features(run: RunDirectory, kept: KeptFeatures) -> None:
+    """Write features.safetensors."""
+    from safetensors.numpy import save
+
+    shares = ",".join(f"{share:.4f}" for share in kept.explained)
+    tensors: dict[str, NDArray[Any]] = {"index": kept.samples, "features": kept.components}
+    write_atomic(run.features, save(tensors, metadata={"explained": shares}))
+
+
+def read_features(run: RunDirectory) -> KeptFeatures | None:
+    """The content of features.safetensors; None if the run kept no features."""
+    from safetensors import safe_open
+
+    if not run.features.is_file():
+        return None
+    if run.features.stat().st_size > LARGEST_FEATURES:
+        raise InputError(f"{run.features} is damaged: labelmend writes at most {LARGEST_FEATURES >> 20} MiB")
+    with safe_open(run.features, framework="numpy") as file:
+        shares = (file.metadata() or {}).get("explained", "").split(",")
+        explained = [float(share) for share in shares if share]
+        return KeptFeatures(file.get_tensor("index"), file.get_tensor("features"), explained)
+
+
+def principal_components(features: Tensor) -> tuple[NDArray[np.float32], list[float]]:
     """The features along their directions of greatest variance, at most 50, and each one's share of the variance."""
-    centred = features.double() - features.double().mean(dim=0)
-    variances, directions = torch.linalg.eigh(centred.T @ centred)
-    order = variances.argsort(descending=True)[:COMPONENTS]
-    directions = directions[:, order]
-    largest = directions.gather(0, directions.abs().argmax(dim=0, keepdim=True))
-    shares = variances.clamp_min(0)[order] / variances.clamp_min(0).sum().clamp_min(1e-12)
-    return (centred @ (directions * largest.sign())).float().contiguous(), shares
+    from sklearn.decomposition import PCA
+
+    values = features.double().numpy()
+    if not np.ptp(values, axis=0).any():  # one sample, or all alike: there is no variance to divide by
+        return np.zeros((len(values), 1), dtype=np.float32), [0.0]
+    pca = PCA(min(MOST_COMPONENTS, *values.shape), svd_solver="covariance_eigh").fit(values)
+    return pca.transform(values).astype(np.float32), pca.explained_variance_ratio_.tolist()

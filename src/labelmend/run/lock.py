@@ -6,27 +6,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import InputError
+from filelock import FileLock, Timeout
 
-try:
-    import fcntl
-except ImportError:  # no such locks on this system
-    fcntl = None  # type: ignore[assignment]
+from ..errors import InputError
 
 
 @contextmanager
 def owned(folder: Path) -> Iterator[None]:
-    """Own a run directory, or say who does. The system takes the lock back when its owner ends, however it ends."""
+    """Own a run directory, or name its owner in an InputError.
+
+    The operating system releases the lock when its owner ends, however it ends. The lock file holds the owner's name.
+    """
     path = folder / ".lock"
-    with path.open("a+") as file:
-        if fcntl is not None:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                file.seek(0)
-                raise InputError(f"{folder} is in use by {file.read().strip() or 'another process'}") from None
-        file.seek(0)
-        file.truncate()
-        file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
-        file.flush()
+    lock = FileLock(path)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise InputError(f"{folder} is in use by {path.read_text().strip() or 'another process'}") from None
+    try:
+        path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
         yield
+    finally:
+        lock.release()

@@ -22,9 +22,9 @@ from ..data.kinds.images import Images
 from ..data.noise import read_json
 from ..data.sources import SourceOptions, open_inputs
 from ..errors import InputError
+from ..files import to_json, write_atomic
 from ..nets import build_net, read_weights
 from .directory import RunDirectory
-from .files import to_json, write_atomic
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,9 @@ class Model:
 
     def inputs(self, data: Any, *, root: str | Path | None = None) -> Tensor:
         """What the networks take for this data, before normalisation."""
-        if isinstance(data, Tensor | np.ndarray) and tuple(data.shape[1:]) == self.shape:
-            tensor = torch.tensor(data) if isinstance(data, np.ndarray) else data
-            if len(self.shape) == 1 or tensor.dtype == torch.uint8:
-                return tensor
+        fits = isinstance(data, Tensor | np.ndarray) and tuple(data.shape[1:]) == self.shape
+        if fits and (len(self.shape) == 1 or data.dtype in (torch.uint8, np.uint8)):
+            return torch.tensor(data) if isinstance(data, np.ndarray) else data
         options = SourceOptions(root=None if root is None else str(root))
         read = open_inputs(data, self.kind, self.shape, options).inputs
         assert isinstance(read, Tensor)
@@ -70,7 +69,7 @@ class Model:
         return replace(self, networks=networks, normalise=self.normalise.to(device))
 
     @torch.no_grad()
-    def probabilities(self, inputs: Tensor) -> NDArray[np.float32]:
+    def probabilities(self, inputs: Tensor | NDArray[Any]) -> NDArray[np.float32]:
         """Class probabilities, [n, C]; inputs are raw images or features as in the data set."""
         parts = [
             torch.stack([network(batch).softmax(dim=1) for network in self.networks]).mean(dim=0)
@@ -80,47 +79,38 @@ class Model:
         return found
 
     @torch.no_grad()
-    def features(self, inputs: Tensor) -> Tensor:
+    def features(self, inputs: Tensor | NDArray[Any]) -> Tensor:
         """What goes into the first network's last layer, [n, features]."""
         with inputs_of(head_of(self.networks[0])) as seen:
             for batch in self._batches(inputs):
                 self.networks[0](batch)
         return torch.cat(seen).cpu()
 
-    def _batches(self, inputs: Tensor) -> Iterator[Tensor]:
+    def _batches(self, inputs: Tensor | NDArray[Any]) -> Iterator[Tensor]:
+        inputs = torch.tensor(inputs) if isinstance(inputs, np.ndarray) else inputs
         if tuple(inputs.shape[1:]) != self.shape:
             raise InputError(f"the model takes samples of shape {self.shape}, not {tuple(inputs.shape[1:])}")
         device = self.normalise.mean.device
         return (self.normalise(chunk.to(device)) for chunk in torch.split(inputs, sweep_size(device)))
 
 
-def write_model(
-    run: RunDirectory,
-    networks: Sequence[nn.Module],
-    *,
-    net: str,
-    norm_at: str,
-    normalise: Normaliser,
-    kind: Kind,
-    shape: Sequence[int],
-    class_names: Sequence[str],
-) -> None:
-    """Write the trained networks, and all that is needed to use them."""
+def write_model(run: RunDirectory, model: Model, *, net: str, norm_at: str) -> None:
+    """Write the weights, and what is needed to build the networks and to prepare their inputs."""
     tensors = {
-        f"{i}/{name}": tensor.detach().cpu().contiguous()
-        for i, network in enumerate(networks)
+        f"{number}/{name}": tensor.detach().cpu().contiguous()
+        for number, network in enumerate(model.networks)
         for name, tensor in network.state_dict().items()
     }
     described = {
         "net": net,
-        "networks": len(networks),
+        "networks": len(model.networks),
         "norm_at": norm_at,
-        "kind": kind.name,
-        "shape": list(shape),
-        "columns": list(kind.columns),
-        "classes": list(class_names),
-        "mean": normalise.mean.tolist(),
-        "std": normalise.std.tolist(),
+        "kind": model.kind.name,
+        "shape": list(model.shape),
+        "columns": list(model.kind.columns),
+        "classes": list(model.class_names),
+        "mean": model.normalise.mean.tolist(),
+        "std": model.normalise.std.tolist(),
     }
     write_atomic(run.model, save_tensors(tensors))
     write_atomic(run.model_json, to_json(described))

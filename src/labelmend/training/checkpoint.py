@@ -14,7 +14,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from ..run.files import sync_folder, to_json, write_synced
+from ..files import sync_folder, to_json, write_synced
 from .finite import check_tensors
 
 KEPT = 2
@@ -23,7 +23,7 @@ TENSORS, VALUES, MANIFEST = "tensors.safetensors", "values.json", "manifest.json
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The state of a run after so many epochs and so many steps of the next, as nested tensors and plain values."""
+    """The state of a run after `epoch` epochs and `step` steps of the next one, as nested tensors and plain values."""
 
     epoch: int
     step: int
@@ -31,7 +31,7 @@ class Checkpoint:
 
     @property
     def name(self) -> str:
-        """The folder's name; names sort by how far a run had come."""
+        """Name of the folder; names sort in the order of training."""
         return f"epoch-{self.epoch:05d}-step-{self.step:07d}"
 
 
@@ -53,22 +53,22 @@ def flatten(state: Mapping[str, Any], prefix: str = "") -> tuple[dict[str, Tenso
 
 
 def unflatten(*parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested state again, from what `flatten` gave."""
+    """The nested state, from the two parts that `flatten` gave."""
     state: dict[str, Any] = {}
     for path, value in (item for part in parts for item in part.items()):
         *folders, name = path.split("/")
-        place = state
+        nested = state
         for folder in folders:
-            place = place.setdefault(folder, {})
-        place[name] = value
+            nested = nested.setdefault(folder, {})
+        nested[name] = value
     return state
 
 
 def save(folder: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint whole or not at all, and drop all but this one and the one before it.
+    """Write a checkpoint completely or not at all, and remove all but this one and the one before it.
 
-    Everything is on the disk before the folder gets its name, so that a folder of that name is complete. A run that
-    stands before a checkpoint that is there could not read it.
+    Everything is on the disk before the folder gets its name, so that a folder of that name is complete. Checkpoints
+    that are further on than this one are removed too: the run went back because it could not read them.
     """
     final = folder / checkpoint.name
     if final.is_dir() and _intact(final):
@@ -93,18 +93,18 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
 
 
 def saved(folder: Path) -> list[Path]:
-    """Finished checkpoints, oldest first."""
+    """Complete checkpoints, oldest first."""
     return sorted(path for path in folder.glob("epoch-*") if path.is_dir())
 
 
 def load_newest(folder: Path) -> tuple[Checkpoint | None, list[str]]:
-    """The newest checkpoint whose digests agree, and a warning for each damaged one passed over."""
+    """The newest checkpoint whose digests agree, and a warning for each damaged one that was skipped."""
     warnings: list[str] = []
     for path in reversed(saved(folder)):
         try:
             return _load(path), warnings
         except (OSError, ValueError, KeyError, TypeError, RecursionError, SafetensorError) as error:
-            warnings.append(f"checkpoint {path.name} is damaged ({error}) and passed over")
+            warnings.append(f"checkpoint {path.name} is damaged ({error}) and was skipped")
     return None, warnings
 
 
@@ -117,7 +117,7 @@ def _intact(path: Path) -> bool:
 
 
 def _checked(path: Path) -> dict[str, bytes]:
-    """The files of a checkpoint, each as its digest says; the manifest must be written as we write it."""
+    """The content of the files of a checkpoint, compared with the digests in the manifest."""
     manifest = (path / MANIFEST).read_bytes()
     digests = json.loads(manifest)
     if set(digests) != {TENSORS, VALUES} or to_json(digests) != manifest:
@@ -135,16 +135,16 @@ def _load(path: Path) -> Checkpoint:
     state = unflatten(load_tensors(content[TENSORS]), described["values"])
     found = Checkpoint(state["position"]["epoch"], state["position"]["step"], state)
     if found.name != path.name:
-        raise ValueError(f"it is of {found.name}")
+        raise ValueError(f"its content is that of {found.name}")
     return found
 
 
 def optimiser_state(optimiser: torch.optim.Optimizer) -> dict[str, Any]:
-    """Per-parameter state of an optimiser; settings and learning rate are the run's to set."""
+    """Per-parameter state of an optimiser, without settings and learning rate, which the run sets."""
     return {str(key): dict(value) for key, value in optimiser.state_dict()["state"].items()}
 
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
-    """Give an optimiser its per-parameter state back."""
+    """Restore the per-parameter state of an optimiser."""
     groups = optimiser.state_dict()["param_groups"]
     optimiser.load_state_dict({"state": {int(key): dict(v) for key, v in state.items()}, "param_groups": groups})

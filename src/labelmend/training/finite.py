@@ -1,4 +1,4 @@
-"""What can end a run, and how numbers that are none are kept out of its files."""
+"""NaN and infinities stop a run before they get into its files."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,14 +11,14 @@ REMEDY = (
 
 
 class NotFiniteError(Exception):
-    """Training produced a number that is not one."""
+    """Training produced NaN or infinity."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what + REMEDY)
 
 
 def check_weights(network: nn.Module, epoch: int) -> None:
-    """Refuse weights or statistics that are not finite; one look at the device for all of them."""
+    """Refuse weights or statistics that are not finite; one transfer from the device for all of them."""
     named = {name: tensor for name, tensor in network.state_dict().items() if tensor.is_floating_point()}
     if not bool(torch.stack([tensor.isfinite().all() for tensor in named.values()]).all()):
         first = next(name for name, tensor in named.items() if not tensor.isfinite().all())
@@ -26,7 +26,7 @@ def check_weights(network: nn.Module, epoch: int) -> None:
 
 
 def check_losses(losses: Tensor, epoch: int, name: Callable[[int], str]) -> None:
-    """Refuse losses that are not finite, and name the first sample that has one."""
+    """Refuse losses that are not finite; `name` gives the id of the first such sample for the message."""
     lost = ~losses.isfinite()
     if bool(lost.any()):
         first = int(lost.nonzero()[0])
@@ -36,7 +36,7 @@ def check_losses(losses: Tensor, epoch: int, name: Callable[[int], str]) -> None
 
 
 def check_tensors(tensors: Mapping[str, Tensor]) -> None:
-    """Refuse to save a state that could not be trained on."""
+    """Refuse to save a state that is not finite."""
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
             raise NotFiniteError(f"{name} is not finite")

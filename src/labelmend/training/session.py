@@ -20,10 +20,11 @@ from ..detect.table import LabelTable
 from ..errors import InputError, InterruptedRunError, StorageError
 from ..run.directory import RunDirectory
 from ..run.evidence import write_evidence
-from ..run.files import to_json, write_atomic
-from ..run.labels import csv_bytes, parquet_bytes, to_arrow
+from ..run.labels import write_labels
 from ..run.lock import owned
-from ..run.model import write_model
+from ..run.model import Model, write_model
+from ..run.noise import write_noise
+from ..run.preflight import write_preflight
 from .assemble import assemble, norm_at
 from .checkpoint import saved
 from .compilation import Decision, compiled_forward, decide
@@ -105,7 +106,7 @@ def _open(prepared: Prepared) -> None:
         run.update(status="running")
     else:
         run.create(description)
-    run.write(run.preflight, to_json(prepared.preflight.to_dict()))
+    write_preflight(run, prepared.preflight)
 
 
 def _run(prepared: Prepared, accelerator: Accelerator, observer: Observer | None, signals: Signals | None) -> list[str]:
@@ -148,21 +149,12 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
     if data.trusted is not None:
         judgement = judgement.trusting(data.trusted)
     table = label_table(data, trainer.ledgers, judgement)
-    rows = to_arrow(table)
-    write_atomic(run.labels_csv, csv_bytes(rows))
-    write_atomic(run.labels_parquet, parquet_bytes(rows))
-    write_atomic(run.noise_json, to_json(describe_noise(table, judgement)))
-    write_evidence(run, data, table, trainer.learners[0], normalise)
-    write_model(
-        run,
-        [learner.network for learner in trainer.learners],
-        net=prepared.choices.net,
-        norm_at=norm_at(prepared.options),
-        normalise=normalise,
-        kind=data.kind,
-        shape=data.shape,
-        class_names=data.class_names,
-    )
+    write_labels(run, table)
+    write_noise(run, describe_noise(table, judgement))
+    networks = [learner.network.eval() for learner in trainer.learners]
+    model = Model(networks, normalise.to(trainer.task.labels.device), data.kind, data.shape, data.class_names)
+    write_evidence(run, data, table, model)
+    write_model(run, model, net=prepared.choices.net, norm_at=norm_at(prepared.options))
     epochs = run.epochs()
     accuracies = [r["test_accuracy"] for r in epochs if r["test_accuracy"] is not None]
     summary = {

@@ -25,11 +25,11 @@ Predicted = tuple[Tensor, ...]
 """Index, labels, logits and, where they are kept, features of some samples."""
 AT_ONCE = 4096
 SAVE = 1
-"""A request to save; SIGHUP has this number and is not heeded, and every signal that is comes before it."""
+"""A request to save. It has the number of SIGHUP, which is never a request to stop; any such request outranks it."""
 
 
 def in_bulk(batches: Iterable[Predicted]) -> Iterator[Predicted]:
-    """The same samples, some thousands at a time: to write down a sample costs next to nothing, to begin does not."""
+    """The same samples in batches of some thousands, because each write to the ledger has a fixed cost."""
     waiting: list[Predicted] = []
     for batch in batches:
         waiting.append(batch)
@@ -45,19 +45,19 @@ def _joined(batches: list[Predicted]) -> Predicted:
 
 
 class Observer:
-    """Somebody who watches a run, such as a progress bar; this one sees and does nothing."""
+    """Is told how a run goes on, as a progress bar is; this base class does nothing."""
 
     def stage(self, epoch: int, name: str, steps: int, done: int = 0) -> None:
-        """A stage of an epoch begins and will take this many steps, of which some may be done already."""
+        """A stage of an epoch begins; it has this many steps, some of which may be done already."""
 
     def advance(self) -> None:
         """One step done."""
 
     def epoch(self, record: dict[str, Any]) -> None:
-        """An epoch is finished, and this is what was recorded."""
+        """An epoch is finished, with this record."""
 
     def warn(self, warning: str) -> None:
-        """Something is not as it should be, and the run goes on."""
+        """There is a problem that does not stop the run."""
 
 
 @dataclass
@@ -106,14 +106,14 @@ class Trainer:
         self.saved_at = time.monotonic()
 
     def resume(self) -> list[str]:
-        """Take up the newest usable checkpoint; gives a warning for each damaged one."""
+        """Go on from the newest usable checkpoint; gives a warning for each damaged one."""
         found, warnings = checkpoint.load_newest(self.run.checkpoints)
         if found is not None:
             self._restore(found.state)
         return warnings
 
     def train(self) -> None:
-        """Run all epochs that are left; one that is interrupted saves where it stands."""
+        """Run all remaining epochs; an interrupted epoch is saved as far as it came."""
         for epoch in range(self.position.epoch + 1, self.task.epochs + 1):
             started = time.perf_counter()
             try:
@@ -132,7 +132,7 @@ class Trainer:
             self.observer.epoch(record)
 
     def learn(self, epoch: int) -> float:
-        """One epoch of optimisation steps, from wherever it stands; gives the mean training loss."""
+        """The remaining optimisation steps of an epoch; gives the mean training loss."""
         draws, at = Draws(self.seed, epoch, self.processes.rank), self.position
         for learner in self.learners:
             learner.network.train()
@@ -164,9 +164,9 @@ class Trainer:
         return epoch == self.task.epochs or self.method.tracks(epoch)
 
     def track(self, epoch: int, step: int = 0) -> None:
-        """Record what the networks make of every sample, and let the method judge by it.
+        """Record the predictions of the networks for every sample, and let the method judge the labels by them.
 
-        Inside an epoch, before its step, the method judges anew, and what is kept of each epoch stays as it was.
+        Inside an epoch, before `step`, the method judges again, and no losses are written to the run directory.
         """
         self.observer.stage(epoch, "tracking", 0)
         finished = epoch - 1 if step else epoch
@@ -189,7 +189,7 @@ class Trainer:
 
     @contextmanager
     def _undone_if_interrupted(self) -> Iterator[None]:
-        """A tracking pass that is interrupted is as if it had not begun."""
+        """Undo what an interrupted tracking pass changed."""
         before = copy.deepcopy(self._tracked())
         try:
             yield
@@ -198,7 +198,7 @@ class Trainer:
             raise
 
     def save(self) -> None:
-        """Write a checkpoint of where the run stands."""
+        """Write a checkpoint of the current state."""
         self._share_memory()
         state = Checkpoint(self.position.epoch, self.position.step, self._state())
         if self.processes.main:
@@ -206,7 +206,7 @@ class Trainer:
         self.saved_at = time.monotonic()
 
     def _share_memory(self) -> None:
-        """What steps wrote down of their samples, from every process to all."""
+        """Give every process what the steps of all processes recorded of their samples."""
         if self.method.per_sample:
             owned = self.processes.owned(self.visited)
             for name in self.method.per_sample:
@@ -243,14 +243,15 @@ class Trainer:
             "noise_rate": None if estimate is None else estimate.rate,
             "auc": auc,
             "mixture": estimate.parameters if estimate is not None and estimate.parameters else None,
-            "degenerate": None if estimate is None else estimate.verdict,
+            "decided_by": None if estimate is None else estimate.decided_by,
+            "degenerate": None if estimate is None else estimate.degenerate,
         }
 
     def _after(self, epoch: int) -> Position:
         return Position(epoch, 0, torch.zeros((), device=self.task.labels.device))
 
     def _heed_signal(self) -> int:
-        """Stop where a run can be taken up again, or tell that it is time to save; all processes do the same."""
+        """Stop if a signal asks for it, or tell that it is time to save; all processes decide alike."""
         due = self.processes.main and time.monotonic() - self.saved_at >= self.save_every
         request = self.processes.agree(self.stop_signal() or (SAVE if due else 0))
         if request not in (0, SAVE):
@@ -258,7 +259,7 @@ class Trainer:
         return request
 
     def _heed_alone(self) -> None:
-        """Stop here too, unless others would wait: their sweeps need not have as many batches."""
+        """Heed signals inside a sweep only if there is one process: sweeps of others may have fewer batches."""
         if self.processes.count == 1:
             self._heed_signal()
 
@@ -277,17 +278,14 @@ class Trainer:
         }
 
     def _tracked(self) -> dict[str, Any]:
-        """What a tracking pass changes."""
+        """The part of the state that a tracking pass changes."""
         ledgers = {str(i): ledger.state_dict() for i, ledger in enumerate(self.ledgers)}
         return {"method": self.method.state_dict(), "ledgers": ledgers}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        at = state["position"]
-        own = (
-            at["loss"][self.processes.rank]
-            if len(at["loss"]) == self.processes.count
-            else at["loss"].sum() / self.processes.count
-        )
+        at, count = state["position"], self.processes.count
+        losses = at["loss"]
+        own = losses[self.processes.rank] if len(losses) == count else losses.sum() / count
         self.position = Position(at["epoch"], at["step"], own.to(self.task.labels.device))
         for i, learner in enumerate(self.learners):
             learner.network.load_state_dict(state["learners"][str(i)]["network"])

@@ -2,12 +2,14 @@
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from ...files import atomic
 from .images import ImageFiles
 
 
@@ -42,10 +44,7 @@ def keep(path: Path | None, images: Tensor) -> None:
     """Keep a decoded set; a cache that cannot be written is not an error."""
     if path is None:
         return
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    try:
+    with suppress(OSError, SafetensorError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_file({"images": images}, temporary)
-        temporary.replace(path)
-    except (OSError, SafetensorError):
-        temporary.unlink(missing_ok=True)
+        with atomic(path) as temporary:
+            save_file({"images": images}, temporary)

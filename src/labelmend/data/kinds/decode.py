@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
+from ...files import is_inside
+
 LARGEST_FILE = 64 << 20
 MOST_PIXELS = 64_000_000
 LARGE = 8_000_000
@@ -120,7 +122,7 @@ def in_threads(work: Callable[[int], Result], count: int) -> Iterator[Result]:
 
 def _read_file(path: Path, root: Path | None) -> bytes:
     try:
-        if root is not None and not path.resolve().is_relative_to(root.resolve()):
+        if root is not None and not is_inside(path, root):
             raise UnusableImageError(f"leads outside {root}; --root names another folder")
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):

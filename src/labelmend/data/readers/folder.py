@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...errors import InputError, visible
+from ...files import is_inside
 from ..kinds.decode import SUFFIXES
 from ..kinds.images import ImageFiles, Images
 from ..samples import Samples
@@ -40,7 +41,7 @@ def _labelled_folder(root: Path) -> Samples:
         raise InputError(f"{root} has no subfolders; an image folder has one subfolder a class, with its images inside")
     paths, labels = [], []
     for name in classes:
-        if not (root / name).resolve().is_relative_to(root.resolve()):
+        if not is_inside(root / name, root):
             raise InputError(f"{root / name} is a link to a folder outside {root}, which is not followed; move it away")
         found = list(_files(root / name))
         paths += found

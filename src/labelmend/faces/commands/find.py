@@ -115,17 +115,17 @@ def labels(
 
     Try: labelmend labels runs/mine --cleanlab --out issues.csv
     """
+    from ...files import write_atomic
     from ...run.directory import RunDirectory
-    from ...run.files import write_atomic
-    from ...run.labels import csv_bytes, parquet_bytes, read_labels
+    from ...run.labels import csv_bytes, parquet_bytes, ranked_labels
     from ..terminal import show_labels
 
     writers = {".csv": csv_bytes, ".parquet": parquet_bytes}
     if out_file is not None and out_file.suffix not in writers:
         raise InputError(f"--out {out_file} must end in .csv or .parquet")
-    path = RunDirectory.existing(run).labels_parquet
+    directory = RunDirectory.existing(run)
     with damage_named(run):
-        table = read_labels(path, verdicts=verdict.split(","), cleanlab=cleanlab)
+        table = ranked_labels(directory, verdicts=verdict.split(","), cleanlab=cleanlab)
         if out_file is None:
             show_labels(table.slice(0, top or LABELS_SHOWN), table.num_rows, out)
             return

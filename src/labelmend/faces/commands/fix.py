@@ -10,7 +10,7 @@ from ..console import err, out
 from ..options import Run
 
 if TYPE_CHECKING:
-    from ...fix.plan import Plan
+    from ...fix.corrections import Corrections
 
 CHANGES_SHOWN = 15
 MANY = 2000
@@ -52,7 +52,7 @@ def apply(
 
     with err.status("comparing with the source"):
         planned = plan(run, confidence=confidence, drop=drop)
-        planned.place(dest)
+        planned.destination(dest)
     _show_plan(planned, dest)
     if not write:
         out.print("nothing was written; run the same command with --write to write it", highlight=False)
@@ -84,7 +84,7 @@ def undo(
     out.print(f"the original is back in {restored}", highlight=False, markup=False, soft_wrap=True)
 
 
-def _show_plan(plan: "Plan", dest: Path) -> None:
+def _show_plan(plan: "Corrections", dest: Path) -> None:
     """Show what applying a run changes, and the most frequent changes."""
     from rich.table import Table
     from rich.text import Text

@@ -33,8 +33,8 @@ def predict(
     """
     from ...data.readers.table import Columns
     from ...data.sources import SourceOptions, open_inputs
+    from ...files import write_atomic
     from ...run.directory import RunDirectory
-    from ...run.files import write_atomic
     from ...run.labels import predictions_csv
     from ...run.model import load_model
 
@@ -71,8 +71,8 @@ def export(
     """
     lookup("format", to, dict.fromkeys(FORMATS))
     check_free(out_file, force=force)
+    from ...files import write_atomic
     from ...run.directory import RunDirectory
-    from ...run.files import write_atomic
     from ...run.model import load_model
     from ..onnx import onnx_bytes
 
