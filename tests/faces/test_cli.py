@@ -212,9 +212,7 @@ ODD = {
     "no y": ({"x": np.zeros((4, 2))}, "no array 'y'"),
     "no x": ({"y": np.zeros(4)}, "no array 'x'"),
     "unequal lengths": ({"x": np.zeros((4, 2)), "y": np.arange(5)}, "4 samples in x but 5 labels"),
-    "labels with NaN": ({"x": np.zeros((4, 2)), "y": np.array([0, 1, np.nan, 0])}, "row 2: no label"),
     "single class": ({"x": np.zeros((4, 2)), "y": np.zeros(4)}, "single class"),
-    "feature missing": ({"x": np.array([[1.0], [np.nan]]), "y": np.arange(2)}, "row 1: a missing"),
     "float images": ({"x": np.full((4, 8, 8), 9.0), "y": np.arange(4)}, "floats outside 0..1"),
     "two-dimensional labels": ({"x": np.zeros((4, 2)), "y": np.zeros((4, 2))}, "labels are one number"),
     "pickled objects": ({"x": np.array([{}, {}]), "y": np.arange(2)}, "plain arrays"),
@@ -230,6 +228,22 @@ def test_a_bad_archive_is_named_in_one_sentence(case, tmp_path, labelmend):
     arrays, expected = ODD[case]
     shown = labelmend("train", archive(tmp_path / "odd.npz", **arrays), "--out", tmp_path / "run")
     assert_refused(shown, expected, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "expected"),
+    [
+        ({"x": np.zeros((4, 2)), "y": np.array([0, 1, np.nan, 0])}, "row 2: no label"),
+        ({"x": np.array([[1.0], [np.nan], [2.0]]), "y": np.array([0, 1, 1])}, "row 1: a missing or infinite feature"),
+    ],
+)
+def test_unusable_rows_of_an_archive_are_named_and_can_be_skipped(arrays, expected, tmp_path, labelmend):
+    source = archive(tmp_path / "odd.npz", **arrays)
+    shown = labelmend("train", source, "--out", tmp_path / "run")
+    assert shown.returncode == 2
+    assert expected in shown.stderr
+    assert not (tmp_path / "run").exists()
+    assert labelmend("train", source, "--out", tmp_path / "run", "--skip-bad", "--epochs", 1).returncode == 0
 
 
 def test_a_file_that_is_no_archive_is_refused(tmp_path, labelmend):

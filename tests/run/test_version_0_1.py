@@ -59,8 +59,8 @@ def test_its_model_of_a_table_is_refused_because_it_does_not_know_its_columns(ol
     refused = labelmend("predict", "run", "plants.csv", "--out", "predicted.csv")
     assert refused.returncode == 2
     assert "by version 0.1); give an array, or train again on the table" in refused.stderr
-    with open("plants.csv") as file:
-        values = [[float(cell) for cell in list(row.values())[:-1]] for row in csv.DictReader(file)]
-    model = load_model("run")
-    predicted = model.predict(np.array(values, dtype=np.float32))
+    features = [
+        [float(value) for name, value in row.items() if name not in ("id", "label")] for row in rows("plants.csv")
+    ]
+    predicted = load_model("run").predict(np.array(features, dtype=np.float32))
     assert sum(name == row["label"] for name, row in zip(predicted, rows("plants.csv"), strict=True)) == 51
