@@ -1,100 +1,208 @@
-"""The last word on every label: a mixture fitted to what the whole run saw, not only its last epoch."""
+"""The judge: P(wrong) of every label, from what a network predicted for the samples."""
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import ArrayLike, NDArray
 
-from ..core import generator
-from ..mixture.margins import MarginMixture, Points, why_unfit
-from .ledger import Ledger
+from .predictions import Floats, Ints, Predictions, calibration_factor, read_predictions, softmax
+from .sharpness import Sharpness, estimate_sharpness
+from .two_ways import MOST_PAIRED, Habits, by_class_and_label, fit_two_ways, posterior, sharpened
 
-RESAMPLED = 50
-INTERVAL = (0.025, 0.975)
-MANY_DOUBTED = 0.1
+Finding = Literal["wrong labels found", "looks clean", "cannot judge"]
+FOUND: Finding = "wrong labels found"
+CLEAN: Finding = "looks clean"
+UNKNOWN: Finding = "cannot judge"
+
+FITTED = 20_000
+"""Samples that parameters are fitted to; all samples are judged."""
+START_AMBIGUITY = 0.5
+FEWEST = 10
+SHARPENED = 1.5
+"""Exponent of the truth from which labels contradict the network where it should be sure."""
+HABIT_GAIN, HABIT_GAIN_EACH, KNOWS = 10.0, 0.004, 0.5
+"""Or: log-likelihood that class habits gain, in all and a label, for a network that explains half of the labels."""
+LEARNED, LEARNED_SIGMAS = 0.025, 2.5
+"""Share of the labels' entropy, and its standard errors, below which predictions say nothing of the labels."""
+FEW_DOUBTS = 0.15
+"""Share of labels that a network may doubt, of all that it is unsure of, while they look clean."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the run found out about each label and about all of them.
+    """What is known of each label, arrays [n], and of all of them.
 
-    `score` ranks the labels, the most suspicious highest: the mean of the orders by margin, which takes no account
-    of the class, and by P(wrong), which does; it is right more often than either. `rival` is the class that the
-    label should be if it is wrong, and `agreement` how sure that is. `interval` is where the noise rate lies with
-    95 % confidence; `reason` says why there is no evidence of wrong labels, if there is none.
+    `probability` is P(wrong), and a higher `score` is a more suspicious label. `rival` is the class that the label
+    should be if it is wrong, and `agreement` P(that class | wrong). `margin` is the log-odds against the given label
+    and `steadiness` the share of passes in which another class was more probable. Labels from `threshold` on are
+    flagged if the finding is that there are wrong ones. `interval` is where the noise rate lies: sampling error, and
+    what the judge's own assumptions leave open. `reason` explains the finding; `mixture` has the parameters of the
+    mixture of margins and `fitted` those of the judge.
     """
 
-    probability: Tensor
-    score: Tensor
-    margin: Tensor
-    steadiness: Tensor
-    rival: Tensor
-    agreement: Tensor
+    probability: Floats
+    score: Floats
+    rival: Ints
+    agreement: Floats
+    margin: Floats
+    steadiness: Floats
+    loss: Floats
+    threshold: float
     rate: float
     interval: tuple[float, float]
-    mixture: dict[str, Any] | None
-    reason: str | None
+    transition: Floats | None
+    finding: Finding
+    reason: str
+    mixture: dict[str, Any] | None = None
+    fitted: dict[str, float] = field(default_factory=dict)
 
-    def trusting(self, index: Tensor) -> "Judgement":
+    @property
+    def flagged(self) -> NDArray[np.bool_]:
+        """Labels that look wrong."""
+        found: NDArray[np.bool_] = (self.probability >= self.threshold) & (self.finding == FOUND)
+        return found
+
+    def trusting(self, rows: Ints) -> "Judgement":
         """The same, with these labels known to be right."""
-        probability, score = self.probability.clone(), self.score.clone()
-        probability[index], score[index] = 0.0, -1.0
+        probability, score = self.probability.copy(), self.score.copy()
+        probability[rows], score[rows] = 0.0, -1.0
         return replace(self, probability=probability, score=score, rate=float(probability.mean()))
 
 
-def judge(ledgers: list[Ledger], labels: Tensor, classes: int) -> Judgement:
-    """Judge all labels by their mean margin over the tracking passes, so that one unlucky epoch does not decide.
+def judge_predictions(labels: ArrayLike, probabilities: Any) -> Judgement:
+    """Judge labels [n] by probabilities [n, C] of a network that was not trained on the sample it predicts.
 
-    Paper: judges by the loss of one epoch and has no such step. What is averaged over training ranks labels better, as
-    Pleiss et al. (2020) found for margins between logits; and both groups of log-odds are close to Gaussian, so that
-    the mixture also counts right: the moments of a beta component on losses are pulled by its tail, which makes it call
-    too few labels wrong.
+    One setting serves all data. Predictions are calibrated against the given labels, so that their temperature does not
+    matter; then two ways to be wrong are fitted (see `two_ways`), for a truth as sharp as can be told (see
+    `sharpness`). Predictions of samples that the network was trained on give too few wrong labels: what is memorised
+    looks right.
+
+    >>> import numpy
+    >>> truth = numpy.arange(300) % 3
+    >>> labels = numpy.where(numpy.arange(300) % 10 == 0, (truth + 1) % 3, truth)
+    >>> judgement = judge_predictions(labels, 0.9 * numpy.eye(3)[truth] + 0.1 / 3)
+    >>> judgement.finding, int(judgement.flagged.sum())
+    ('wrong labels found', 30)
     """
-    margin = torch.stack([ledger.margins for ledger in ledgers]).double().mean(dim=0).cpu()
-    steadiness = torch.stack([ledger.disagreement_rate for ledger in ledgers]).double().mean(dim=0).cpu()
-    lead, surest = torch.stack([ledger.rival_vote for ledger in ledgers]).max(dim=0)
-    rival = torch.stack([ledger.rivals for ledger in ledgers]).gather(0, surest[None])[0]
-    labels = labels.cpu()
-    reason, mixture, interval, odds = why_unfit(margin, steadiness), None, None, margin
-    if reason is None:
-        points = Points.of(margin, labels, steadiness, classes)
-        fitted = MarginMixture().fit(points, classes)
-        reason, odds = fitted.why_not(len(margin)), fitted.log_odds(margin, labels)
-        if reason is None:
-            mixture, interval = fitted.described(), _interval(fitted, points, classes)
-    probability = torch.sigmoid(odds) if mixture is not None else torch.zeros_like(margin)
-    doubted = float((steadiness > 0.5).double().mean())
-    if reason is not None and doubted > MANY_DOUBTED:
-        reason += f"; the network doubted {doubted:.0%} of the labels, so it may have learned too little to judge them"
+    raw = read_predictions(labels, probabilities)
+    rows = np.sort(np.random.default_rng(0).permutation(len(raw))[:FITTED])
+    factor = calibration_factor(raw.take(rows))
+    predictions = raw.scaled(factor)
+    some = predictions.take(rows)
+    seen = softmax(predictions.log_probs)
+    own = predictions.of_given(seen)
+    sharpness = estimate_sharpness(some)
+    doubted = predictions.predicted() != predictions.labels
+    learned, sigmas = _learned(predictions, own)
+    finding, reason = _finding(len(predictions), learned, sigmas, float(doubted.mean()), sharpness)
+    exponents = sharpness.estimate if finding == FOUND else np.ones(predictions.class_count)
+    start = START_AMBIGUITY if finding == FOUND else 0.0
+    habits, ambiguity, _ = fit_two_ways(sharpened(some, exponents), own[rows], some, ambiguity=start)
+    after = posterior(sharpened(predictions, exponents), own, predictions, habits, ambiguity)
+    probability = np.clip(1 - predictions.of_given(after).astype(np.float64), 0, 1)
+    rival, agreement = _rivals(predictions, after, probability)
+    rate, interval = float(probability.mean()), (0.0, float(doubted.mean()) if finding == CLEAN else 1.0)
+    if finding == FOUND:
+        interval = _interval(some, own[rows], sharpness, probability, rows)
+    clipped = np.clip(own.astype(np.float64), 1e-12, 1 - 1e-12)
     return Judgement(
         probability=probability,
-        score=_places(margin) + _places(odds),
-        margin=margin,
-        steadiness=steadiness,
-        rival=rival.cpu(),
-        agreement=(1 + lead.double().cpu()) / 2,
-        rate=float(probability.mean()),
-        interval=interval or (0.0, doubted),
-        mixture=mixture,
+        score=sharpness.strength * ranks(probability) + (1 - sharpness.strength) * ranks(-own),
+        rival=rival,
+        agreement=agreement,
+        margin=np.log1p(-clipped) - np.log(clipped),
+        steadiness=doubted.astype(np.float64),
+        loss=-np.log(clipped),
+        threshold=best_threshold(probability),
+        rate=rate,
+        interval=interval,
+        transition=_transition(predictions, after),
+        finding=finding,
         reason=reason,
+        fitted={
+            "temperature": 1 / factor,
+            "sharpness": sharpness.overall,
+            "strength": sharpness.strength,
+            "ambiguity": ambiguity,
+            "learned": learned,
+            "doubted": float(doubted.mean()),
+        },
     )
 
 
-def _places(values: Tensor) -> Tensor:
-    """Place of each value among all, from 0 for the lowest to 1."""
-    return values.argsort(stable=True).argsort().double() / max(len(values) - 1, 1)
+def best_threshold(probability: Floats) -> float:
+    """P(wrong) from which labels are flagged: where the expected F1 is best, and at most one half.
 
-
-def _interval(mixture: MarginMixture, points: Points, classes: int) -> tuple[float, float]:
-    """A bootstrap interval of the noise rate.
-
-    It measures sampling error, not how far the margins are from two Gaussian components.
+    Where labels cannot be told surely, half of the best expected F1 lies under one half: then a label is worth a look
+    although it is likelier right than wrong.
     """
-    start = torch.sigmoid(mixture.log_odds(points.margins, points.classes))
-    rng = generator(0, "noise rate interval")
-    draws = (points.resampled(rng) for _ in range(RESAMPLED))
-    rates = [MarginMixture().fit(drawn, classes, start=start).weight for drawn in draws]
-    low, high = np.quantile(rates, INTERVAL)
-    return float(low), float(high)
+    ordered = np.sort(probability)[::-1]
+    f1 = 2 * np.cumsum(ordered) / (np.arange(1, len(ordered) + 1) + ordered.sum() + 1e-12)
+    return min(float(ordered[f1.argmax()]), 0.5)
+
+
+def ranks(values: Floats) -> Floats:
+    """Rank of each value among all, from 0 for the lowest to 1."""
+    return values.argsort(kind="stable").argsort() / max(len(values) - 1, 1)
+
+
+def _finding(samples: int, learned: float, sigmas: float, doubted: float, sharpness: Sharpness) -> tuple[Finding, str]:
+    """What can be said of the labels as a whole, and why."""
+    if samples < FEWEST:
+        return UNKNOWN, f"{samples} samples are too few to judge"
+    if learned < LEARNED or sigmas < LEARNED_SIGMAS:
+        return UNKNOWN, (
+            f"the predictions explain {max(learned, 0):.1%} of the labels: the network learned nothing, or the labels "
+            "are random"
+        )
+    if sharpness.overall >= SHARPENED:
+        return FOUND, "labels contradict the network where it should be sure"
+    gain = sharpness.habit_gain
+    if gain * samples >= HABIT_GAIN and gain >= HABIT_GAIN_EACH and learned >= KNOWS:
+        return FOUND, "more labels contradict the network than it can be wrong about"
+    if doubted <= FEW_DOUBTS:
+        return CLEAN, f"the network doubts {doubted:.1%} of the labels, no more than it is unsure of"
+    return UNKNOWN, f"the network doubts {doubted:.0%} of the labels and is as unsure itself: it is too weak to tell"
+
+
+def _learned(predictions: Predictions, own: Floats) -> tuple[float, float]:
+    """The share of the labels' entropy that the predictions explain, and how many standard errors that is."""
+    base = np.bincount(predictions.labels, minlength=predictions.class_count) / len(predictions)
+    gained = np.log(own.astype(np.float64) + 1e-30) - np.log(base[predictions.labels])
+    entropy = -float((base[base > 0] * np.log(base[base > 0])).sum())
+    error = gained.std() / np.sqrt(len(gained)) + 1e-9
+    return float(gained.mean()) / max(entropy, 1e-9), float(gained.mean() / error)
+
+
+def _rivals(predictions: Predictions, after: Floats, probability: Floats) -> tuple[Ints, Floats]:
+    """The likeliest class other than the given one, and its share in P(wrong)."""
+    others = after.copy()
+    np.put_along_axis(others, predictions.given[:, None], -1.0, axis=1)
+    best = others.argmax(axis=1)[:, None]
+    share = np.take_along_axis(others, best, 1)[:, 0].astype(np.float64)
+    agreement = np.clip(share / np.maximum(probability, 1e-12), 0, 1)
+    return np.take_along_axis(predictions.classes, best, 1)[:, 0].astype(np.int64), agreement
+
+
+def _interval(
+    some: Predictions, own: Floats, sharpness: Sharpness, probability: Floats, rows: Ints
+) -> tuple[float, float]:
+    """The noise rate refitted with the least and the most sharpness that are likely, and 1.96 standard errors more."""
+    rate, refitted = float(probability.mean()), []
+    for exponents in (sharpness.least, sharpness.most):
+        truth = sharpened(some, exponents)
+        fitted: tuple[Habits, float, float] = fit_two_ways(truth, own, some, ambiguity=START_AMBIGUITY)
+        after = posterior(truth, own, some, *fitted[:2])
+        refitted.append(float(1 - some.of_given(after).mean()) - float(probability[rows].mean()))
+    error = 1.96 * float(np.sqrt(rate * (1 - rate) / len(probability)))
+    return max(rate + min(*refitted, 0.0) - error, 0.0), min(rate + max(*refitted, 0.0) + error, 1.0)
+
+
+def _transition(predictions: Predictions, after: Floats) -> Floats | None:
+    """P(labelled j | should be i), [C, C]; None where there are too many classes."""
+    if predictions.class_count > MOST_PAIRED:
+        return None
+    counts = by_class_and_label(predictions, after) + 1e-9 * np.eye(predictions.class_count)
+    found: Floats = counts / counts.sum(axis=1, keepdims=True)
+    return found

@@ -25,6 +25,7 @@ class Ledger:
     - `margins`: log-odds against the given label, log (1 - p) - log p;
     - `rival_log_odds`: log p(rival) - log p(given), where a sample's rival is its most probable other class;
     - `disagreement_rate`: share of passes in which the rival was more probable than the given label;
+    - `mean_probs`: the probability of every class, where it is kept;
     - `rivals`: the class that was the rival most steadily, and `rival_vote`, how steadily, from 0 to 1.
 
     Over all passes, older ones fading: `guesses`, the class that each sample was taken for, and, where a method asks
@@ -40,10 +41,15 @@ class Ledger:
         self.rival_vote = torch.zeros(samples, device=device)
         self.guesses = torch.zeros(samples, dtype=torch.int32, device=device)
         self.certainties = torch.zeros(samples, device=device)
+        self.mean_probs: Tensor | None = None
         self.mean_log_probs: Tensor | None = None
         self.features: Tensor | None = None
         self.passes = 0
         self.ripe = False
+
+    def keep_mean_probs(self, classes: int) -> None:
+        """Keep the mean probability of every class over the passes that count: 4 bytes a sample and class."""
+        self.mean_probs = self.losses.new_zeros(len(self.losses), classes)
 
     def keep_mean_log_probs(self, classes: int) -> None:
         """Keep what is predicted for every class, not only for the best one: 2 bytes a sample and class."""
@@ -96,6 +102,8 @@ class Ledger:
         top = torch.maximum(given, best.values)
         guess = torch.where(best.values > given, best.indices, labels)
         _vote(self.guesses, self.certainties, index, guess, top, fade=FADE)
+        if self.mean_probs is not None:
+            self.mean_probs[index] += (probabilities - self.mean_probs[index]) / self.passes
         if self.mean_log_probs is not None:
             new = max(1 - FADE, 1 / self.passes)
             log_probs = logits.log_softmax(dim=1).half()

@@ -1,30 +1,60 @@
 """What the label table says of the data set as a whole: noise rate, classes, confusion, and how far to trust it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .judge import Judgement
-from .table import THRESHOLD, LabelTable
+from .judge import CLEAN, FOUND, UNKNOWN, Judgement
+from .table import LabelTable
+
+ADVICE = (
+    "A stronger network would help: more epochs, more samples, or features of a pretrained network; predictions of "
+    "your own model can be judged with labelmend judge."
+)
 
 
 def describe_noise(table: LabelTable, judgement: Judgement) -> dict[str, Any]:
     """The content of `noise.json`."""
-    flagged = table.verdict != "keep"
-    return {
-        "evidence": judgement.reason is None,
+    verdicts, flagged = table.verdict, table.flagged
+    agreed = transition(table) if judgement.transition is None else judgement.transition
+    described = {
+        "finding": judgement.finding,
+        "headline": "",
+        "advice": ADVICE if judgement.finding == UNKNOWN else None,
+        "evidence": judgement.finding == FOUND,
         "reason": judgement.reason,
         "rate": judgement.rate,
         "interval": list(judgement.interval),
-        "threshold": THRESHOLD,
+        "threshold": judgement.threshold,
         "flagged": int(flagged.sum()),
-        "relabel": int((table.verdict == "relabel").sum()),
-        "look": int((table.verdict == "look").sum()),
+        "relabel": int((verdicts == "relabel").sum()),
+        "look": int((verdicts == "look").sum()),
         "expected_precision": float(table.noisy_probability[flagged].mean()) if flagged.any() else None,
+        "fitted": judgement.fitted,
         "classes": class_rates(table),
-        "transition": np.round(transition(table, judgement.agreement.cpu().numpy()), 5).tolist(),
+        "transition": np.round(agreed, 5).tolist(),
     }
+    return described | {"headline": headline(described, len(table))}
+
+
+def headline(noise: Mapping[str, Any], samples: int) -> str:
+    """What was found, in sentences for everybody; version 0.1 wrote no finding."""
+    finding = noise.get("finding") or (FOUND if noise["evidence"] else CLEAN)
+    if finding == FOUND:
+        low, high = noise["interval"]
+        right = noise["expected_precision"]
+        really = "" if right is None else f", and about {right:.0%} of those should really be wrong"
+        return (
+            f"About {noise['rate']:.1%} of {samples:,} labels look wrong (between {low:.1%} and {high:.1%}): "
+            f"{noise['flagged']:,} are flagged, {noise['relabel']:,} to relabel and {noise['look']:,} to look at"
+            f"{really}."
+        )
+    if finding == CLEAN:
+        return f"The labels look clean: no evidence of wrong ones among {samples:,}, so every label is kept."
+    doubtful = "The most doubtful labels are ranked, and none is flagged."
+    return f"Whether labels are wrong cannot be told: {noise['reason']}. {doubtful}"
 
 
 def class_rates(table: LabelTable) -> list[dict[str, Any]]:
@@ -32,21 +62,21 @@ def class_rates(table: LabelTable) -> list[dict[str, Any]]:
     classes = len(table.class_names)
     samples = np.bincount(table.given, minlength=classes)
     wrong = np.bincount(table.given, weights=table.noisy_probability, minlength=classes)
-    flagged = np.bincount(table.given[table.verdict != "keep"], minlength=classes)
+    flagged = np.bincount(table.given[table.flagged], minlength=classes)
     return [
         {"name": name, "samples": int(n), "rate": float(w / n) if n else 0.0, "flagged": int(f)}
         for name, n, w, f in zip(table.class_names, samples, wrong, flagged, strict=True)
     ]
 
 
-def transition(table: LabelTable, agreement: NDArray[np.float64]) -> NDArray[np.float64]:
+def transition(table: LabelTable) -> NDArray[np.float64]:
     """Estimated P(labelled j | should be i), [C, C].
 
     A sample counts with 1 - P(wrong) for its given class, with P(wrong) times the agreement on its rival for that one,
     and with the rest for the remaining classes alike. A class to which no sample should belong keeps its labels.
     """
     classes = len(table.class_names)
-    wrong = table.noisy_probability
+    wrong, agreement = table.noisy_probability, table.agreement
     counts = np.zeros((classes, classes))
     np.add.at(counts, (table.given, table.given), 1 - wrong)
     sure = agreement if classes > 2 else np.ones_like(agreement)

@@ -3,40 +3,119 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import lookup
+from .judge import FOUND, Judgement
+from .predictions import Floats, Ints
+
 VERDICTS = ("keep", "relabel", "look")
-THRESHOLD = 0.5
-"""A label is flagged when it is likelier wrong than right, and replaced when another is likelier than all else."""
+SURE = 0.5
+"""A label is replaced when another one is likelier than all the rest."""
+COLUMNS = (
+    "id",
+    "given",
+    "noisy_probability",
+    "suggested",
+    "confidence",
+    "loss",
+    "margin",
+    "steadiness",
+    "verdict",
+    "rank",
+    "truth",
+)
 
 
 @dataclass(frozen=True)
 class LabelTable:
     """One row a sample, in the order of the data set; classes are indices into `class_names`.
 
-    `rival` is the class that a label should be if it is wrong, and `agreement` how sure that is then;
-    a higher `score` is a more suspicious label.
+    `rival` is the class that a label should be if it is wrong, and `agreement` how sure that is then; a higher `score`
+    is a more suspicious label. Labels whose P(wrong) reaches `threshold` are flagged; None flags none. Columns are read
+    by name, as `table["noisy_probability"]`: `id given noisy_probability suggested confidence loss margin steadiness
+    verdict rank`, and `truth` where it is known.
     """
 
     ids: Sequence[str]
     class_names: Sequence[str]
-    given: NDArray[np.int64]
-    noisy_probability: NDArray[np.float64]
-    rival: NDArray[np.int64]
-    agreement: NDArray[np.float64]
-    loss: NDArray[np.float64]
-    margin: NDArray[np.float64]
-    steadiness: NDArray[np.float64]
-    score: NDArray[np.float64]
-    truth: NDArray[np.int64] | None = None
+    given: Ints
+    noisy_probability: Floats
+    rival: Ints
+    agreement: Floats
+    loss: Floats
+    margin: Floats
+    steadiness: Floats
+    score: Floats
+    truth: Ints | None = None
+    threshold: float | None = SURE
+
+    @classmethod
+    def of(
+        cls,
+        judgement: Judgement,
+        given: Ints,
+        *,
+        ids: Sequence[str],
+        class_names: Sequence[str],
+        truth: Ints | None = None,
+    ) -> "LabelTable":
+        """The table of a judgement."""
+        return cls(
+            ids=ids,
+            class_names=class_names,
+            given=given,
+            noisy_probability=judgement.probability,
+            rival=judgement.rival,
+            agreement=judgement.agreement,
+            loss=judgement.loss,
+            margin=judgement.margin,
+            steadiness=judgement.steadiness,
+            score=judgement.score,
+            truth=truth,
+            threshold=judgement.threshold if judgement.finding == FOUND else None,
+        )
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return [name for name in COLUMNS if name != "truth" or self.truth is not None]
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        """A column; classes by their names."""
+        lookup("column", column, dict.fromkeys(self.columns))
+        if column == "id":
+            return np.asarray(self.ids, dtype=object)
+        values: NDArray[Any] = getattr(self, column)
+        if column in ("given", "suggested", "truth"):
+            values = np.asarray(self.class_names, dtype=object)[values]
+        return values
+
+    def to_pandas(self) -> Any:
+        """The table as a DataFrame."""
+        import pandas
+
+        return pandas.DataFrame({name: self[name] for name in self.columns})
+
+    @cached_property
+    def flagged(self) -> NDArray[np.bool_]:
+        """Labels that look wrong."""
+        if self.threshold is None:
+            return np.zeros(len(self), dtype=bool)
+        found: NDArray[np.bool_] = self.noisy_probability >= self.threshold
+        return found
 
     @cached_property
     def verdict(self) -> NDArray[np.str_]:
-        """`keep` what is likelier right than wrong; `relabel` where the rival is likelier than all else; or `look`."""
-        sure = self.noisy_probability * self.agreement > THRESHOLD
-        return np.where(self.noisy_probability <= THRESHOLD, "keep", np.where(sure, "relabel", "look"))
+        """`keep` what is not flagged; `relabel` where the rival is likelier than all else; or `look`."""
+        sure = self.noisy_probability * self.agreement > SURE
+        return np.where(self.flagged, np.where(sure, "relabel", "look"), "keep")
 
     @cached_property
     def suggested(self) -> NDArray[np.int64]:
@@ -44,13 +123,13 @@ class LabelTable:
         return np.where(self.verdict == "relabel", self.rival, self.given)
 
     @cached_property
-    def confidence(self) -> NDArray[np.float64]:
+    def confidence(self) -> Floats:
         """How likely the suggested label is right."""
         wrong = self.noisy_probability
         return np.where(self.verdict == "relabel", wrong * self.agreement, 1 - wrong)
 
     def suspects(self) -> NDArray[np.int64]:
-        """Rows whose label is more likely wrong than right, the most suspicious first."""
+        """Rows of the flagged labels, the most suspicious first."""
         order = np.argsort(self.rank)
         found: NDArray[np.int64] = order[self.verdict[order] != "keep"]
         return found

@@ -114,10 +114,9 @@ class Run:
 
     def summary(self) -> str:
         """What was found, in a sentence."""
-        from ..report.build import headline
-        from ..report.read import read_findings
+        from ..detect.summary import headline
 
-        return headline(read_findings(self.directory)).replace("\u00a0", " ")
+        return headline(self.noise, len(self.labels))
 
     @cached_property
     def labels(self) -> Any:

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from ..data.preflight import PreflightError
 from ..data.samples import Samples
+from ..detect.summary import headline
 from ..errors import InputError
 from ..files import to_json, write_atomic
 from ..methods import RegisteredMethod
@@ -120,16 +121,9 @@ def show_summary(run: RunDirectory, console: Console) -> None:
     if summary["last_accuracy"] is not None:
         grid.add_row("accuracy", f"last {summary['last_accuracy']:.3f}, best {summary['best_accuracy']:.3f}")
     noise = json.loads(run.noise_json.read_bytes())
-    if not noise["evidence"]:
-        grid.add_row("verdict", f"no evidence of wrong labels: {noise['reason']}")
-    else:
-        low, high = noise["interval"]
-        grid.add_row("noise", f"{noise['rate']:.1%} of the labels are wrong ({low:.1%} to {high:.1%})")
-    grid.add_row(
-        "suspects",
-        f"{noise['flagged']:,} of {described['data']['samples']:,} labels: {noise['relabel']:,} to relabel, "
-        f"{noise['look']:,} to look at",
-    )
+    grid.add_row("found", headline(noise, described["data"]["samples"]))
+    if noise["advice"]:
+        grid.add_row("advice", noise["advice"])
     if summary["auc"] is not None:
         grid.add_row("AUC", f"{summary['auc']:.4f} for telling wrong labels from right ones")
     console.print(grid, highlight=False, markup=False)

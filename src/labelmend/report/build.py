@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from ..detect.summary import headline
 from ..errors import InputError
 from ..files import write_atomic
 from ..run.directory import RunDirectory
@@ -35,7 +36,7 @@ def build_report(
         run=findings.described,
         summary=findings.summary,
         noise=findings.noise,
-        headline=headline(findings),
+        headline=headline(findings.noise, len(findings.table)),
         precision=known_precision(findings),
         seen=_seen(findings),
         gallery=gallery(findings, suspects),
@@ -76,7 +77,7 @@ def render(template: str, **values: Any) -> bytes:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": percent, "plain": plain, "svg": Markup}
+    environment.filters |= {"percent": percent, "svg": Markup}
     script = package.joinpath("script.js").read_text()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     style = package.joinpath("style.css").read_text()
@@ -89,29 +90,6 @@ def render(template: str, **values: Any) -> bytes:
 def percent(share: float | None, digits: int = 1) -> str:
     """A share in percent, or a dash where it is unknown."""
     return "–" if share is None else f"{100 * share:.{digits}f}\u00a0%"
-
-
-def plain(reason: str) -> str:
-    """The reason why no labels are doubted, without the word that older runs have for a group of samples."""
-    return reason.replace("hump", "group")
-
-
-def headline(findings: Findings) -> str:
-    """What the run found, in one sentence."""
-    noise, samples = findings.noise, len(findings.table)
-    if not noise["evidence"]:
-        reason = f" ({plain(noise['reason'])})" if noise["reason"] else ""
-        return f"No evidence of wrong labels among {samples:,} samples{reason}; every label is kept."
-    interval = noise["interval"]
-    between = f" (between {percent(interval[0])} and {percent(interval[1])})" if interval else ""
-    return (
-        f"About {percent(noise['rate'])} of {samples:,} labels are wrong{between}: {noise['flagged']:,} are flagged, "
-        f"{noise['relabel']:,} to relabel and {noise['look']:,} to look at{_precision(noise['expected_precision'])}."
-    )
-
-
-def _precision(expected: float | None) -> str:
-    return "" if expected is None else f", and about {percent(expected)} of the flagged should really be wrong"
 
 
 def known_precision(findings: Findings) -> float | None:

@@ -5,16 +5,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict
 
-import numpy as np
+import torch
 from accelerate import Accelerator
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ..core import Draws
-from ..data import Samples
 from ..data.kinds import Normaliser
-from ..detect.judge import Judgement, judge
-from ..detect.ledger import Ledger
+from ..detect.dynamics import judge_ledgers
+from ..detect.judge import FOUND
 from ..detect.summary import describe_noise
 from ..detect.table import LabelTable
 from ..errors import InputError, InterruptedRunError, StorageError
@@ -145,10 +143,17 @@ def _compile(prepared: Prepared, accelerator: Accelerator, trainer: Trainer) -> 
 def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> None:
     """Judge the labels and write what the run leaves behind: table, noise, evidence, model, summary and report."""
     run, data = prepared.run, prepared.data
-    judgement = judge(trainer.ledgers, data.labels.observed, len(data.class_names))
+    judgement = judge_ledgers(trainer.ledgers, data.labels.observed, len(data.class_names))
     if data.trusted is not None:
-        judgement = judgement.trusting(data.trusted)
-    table = label_table(data, trainer.ledgers, judgement)
+        judgement = judgement.trusting(data.trusted.numpy())
+    truth = data.labels.truth
+    table = LabelTable.of(
+        judgement,
+        data.labels.observed.numpy(),
+        ids=data.ids,
+        class_names=data.class_names,
+        truth=None if truth is None else truth.numpy(),
+    )
     write_labels(run, table)
     write_noise(run, describe_noise(table, judgement))
     networks = [learner.network.eval() for learner in trainer.learners]
@@ -163,31 +168,11 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
         "noise_rate": judgement.rate,
         "auc": None
         if trainer.wrong is None
-        else detection_auc(judgement.score, trainer.wrong.cpu(), known=trainer.task.trusted),
+        else detection_auc(torch.from_numpy(judgement.score), trainer.wrong.cpu(), known=trainer.task.trusted),
         "mixture": judgement.mixture,
-        "degenerate": judgement.reason,
+        "degenerate": None if judgement.finding == FOUND else judgement.reason,
+        "finding": judgement.finding,
         "suspects": len(table.suspects()),
         "seconds": round(sum(r["seconds"] for r in epochs), 1),
     }
     run.update(status="finished", summary=summary)
-
-
-def label_table(data: Samples, ledgers: list[Ledger], judgement: Judgement) -> LabelTable:
-    """What the judgement and the last tracking pass say of each sample."""
-    return LabelTable(
-        ids=data.ids,
-        class_names=data.class_names,
-        given=data.labels.observed.numpy(),
-        noisy_probability=_floats(judgement.probability),
-        rival=judgement.rival.cpu().numpy(),
-        agreement=_floats(judgement.agreement),
-        loss=_floats(ledgers[0].losses),
-        margin=_floats(judgement.margin),
-        steadiness=_floats(judgement.steadiness),
-        score=_floats(judgement.score),
-        truth=None if data.labels.truth is None else data.labels.truth.numpy(),
-    )
-
-
-def _floats(tensor: Tensor) -> NDArray[np.float64]:
-    return tensor.cpu().double().numpy()
