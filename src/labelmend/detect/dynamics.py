@@ -5,7 +5,6 @@ labels: what is memorised looks right. Two things speak against that. The ledger
 before it had learned anything, and averages all later passes, most of which come before memorisation. And two judges
 that fail differently are asked: a mixture of the log-odds against each label, which looks for a group of samples that
 lies apart, and the judge of predictions, which looks for labels that contradict the network where it should be sure.
-Their log-odds are averaged, which was better than either on every development set.
 """
 
 from collections.abc import Sequence
@@ -27,6 +26,8 @@ RESAMPLED = 50
 INTERVAL = (0.025, 0.975)
 MANY_DOUBTED = 0.1
 LEAST = 1e-6
+FAR_APART = 5.0
+"""Standard deviations between the two groups of margins from which they alone decide, as in training."""
 
 
 def judge_passes(labels: Any, probabilities: Any) -> Judgement:
@@ -68,28 +69,30 @@ def judge_ledgers(ledgers: Sequence[Ledger], labels: Tensor, classes: int) -> Ju
 
 
 def _combined(margins: Judgement, predictions: Judgement) -> Judgement:
-    """Both judges together; where only one of them finds wrong labels, what the judge of predictions says counts."""
+    """Both judges together: whether there are wrong labels is for the judge of predictions to say, which ones for both.
+
+    Groups of margins that lie far apart leave nothing to ask; nearer ones count twice, because they rest on every pass.
+    """
     if predictions.finding != FOUND or margins.finding != FOUND:
-        probability, interval = predictions.probability, predictions.interval
-        mixture, finding, reason = None, predictions.finding, predictions.reason
+        probability, interval, mixture = predictions.probability, predictions.interval, None
+    elif margins.fitted["gap"] >= FAR_APART:
+        return replace(margins, reason=predictions.reason, fitted=margins.fitted | predictions.fitted)
     else:
-        probability = 1 / (1 + np.exp(-(_log_odds(margins.probability) + _log_odds(predictions.probability)) / 2))
-        ends = [margins.interval, predictions.interval]
+        odds = (2 * _log_odds(margins.probability) + _log_odds(predictions.probability)) / 3
+        probability, mixture = 1 / (1 + np.exp(-odds)), margins.mixture
+        ends = margins.interval, predictions.interval
         interval = min(low for low, _ in ends), max(high for _, high in ends)
-        mixture, finding, reason = margins.mixture, predictions.finding, predictions.reason
-    score = ranks(probability) + ranks(margins.score)
     return replace(
         margins,
         probability=probability,
-        score=score,
+        score=ranks(probability) + ranks(margins.score),
         threshold=best_threshold(probability),
         rate=float(probability.mean()),
         interval=interval,
-        transition=None,
         mixture=mixture,
-        finding=finding,
-        reason=reason,
-        fitted=predictions.fitted,
+        finding=predictions.finding,
+        reason=predictions.reason,
+        fitted=margins.fitted | predictions.fitted,
     )
 
 
@@ -99,11 +102,11 @@ def _judge_margins(ledgers: Sequence[Ledger], labels: Tensor, classes: int) -> J
     steadiness = torch.stack([ledger.disagreement_rate for ledger in ledgers]).double().mean(dim=0).cpu()
     lead, surest = torch.stack([ledger.rival_vote for ledger in ledgers]).max(dim=0)
     rival = torch.stack([ledger.rivals for ledger in ledgers]).gather(0, surest[None])[0]
-    reason, mixture, interval, odds = why_unfit(margin, steadiness), None, None, margin
+    reason, mixture, interval, odds, gap = why_unfit(margin, steadiness), None, None, margin, 0.0
     if reason is None:
         points = Points.of(margin, labels, steadiness, classes)
         fitted = MarginMixture().fit(points, classes)
-        reason, odds = fitted.why_not(len(margin)), fitted.log_odds(margin, labels)
+        reason, odds, gap = fitted.why_not(len(margin)), fitted.log_odds(margin, labels), fitted.gap
         if reason is None:
             mixture, interval = fitted.described(), _interval(fitted, points, classes)
     probability = (torch.sigmoid(odds) if mixture is not None else torch.zeros_like(margin)).numpy()
@@ -125,6 +128,7 @@ def _judge_margins(ledgers: Sequence[Ledger], labels: Tensor, classes: int) -> J
         finding=finding,
         reason=reason or "the margins form two groups",
         mixture=mixture,
+        fitted={"gap": gap},
     )
 
 
