@@ -17,7 +17,8 @@ UNKNOWN: Finding = "cannot judge"
 
 FITTED = 20_000
 """Samples that parameters are fitted to; all samples are judged."""
-START_AMBIGUITY = 0.5
+START_AMBIGUITY = 0.6
+"""Share of labels that ambiguity is taken to have made before labels say otherwise."""
 FEWEST = 10
 SHARPENED = 1.5
 """Exponent of the truth from which labels contradict the network where it should be sure."""
@@ -188,9 +189,9 @@ def _rivals(predictions: Predictions, after: Floats, probability: Floats) -> tup
 def _interval(
     some: Predictions, own: Floats, sharpness: Sharpness, probability: Floats, rows: Ints
 ) -> tuple[float, float]:
-    """The noise rate refitted with the least and the most sharpness that are likely, and 1.96 standard errors more."""
+    """The noise rates refitted with every plausible sharpness, and 1.96 standard errors more."""
     rate, refitted = float(probability.mean()), []
-    for exponents in (sharpness.least, sharpness.most):
+    for exponents in sharpness.plausible:
         truth = sharpened(some, exponents)
         fitted: tuple[Habits, float, float] = fit_two_ways(truth, own, some, ambiguity=START_AMBIGUITY)
         after = posterior(truth, own, some, *fitted[:2])

@@ -28,21 +28,20 @@ LARGEST = 12.0
 CLASS_SHRINKAGE = 50.0
 """Samples by which the exponent of a class is drawn to the common one."""
 FEWEST_OF_CLASS = 10
-UNSURE = 1.3
-"""Factor on the exponent that the interval of the noise rate covers."""
+UNSURE = (1.25, 1.5)
+"""Factors by which the exponent may be larger or smaller, as far as the interval of the noise rate goes."""
 
 
 @dataclass(frozen=True)
 class Sharpness:
-    """Exponents g for samples that are taken for each class, [C]: the estimate, and the least and most that are likely.
+    """Exponents g for samples that are taken for each class, [C]: the estimate, and others that are plausible, [k, C].
 
     `overall` is their mean before the allowance for overshoot, `strength` how far easy samples decide, from 0 to 1, and
     `habit_gain` the log-likelihood a label that class habits gain over none.
     """
 
     estimate: Floats
-    least: Floats
-    most: Floats
+    plausible: Floats
     overall: float
     strength: float
     habit_gain: float
@@ -61,11 +60,10 @@ def estimate_sharpness(predictions: Predictions) -> Sharpness:
         easy[label] = (own * counts[label] + pooled * CLASS_SHRINKAGE) / (counts[label] + CLASS_SHRINKAGE)
     by_likelihood = float(np.log(likely))
     estimate = strength * easy + (1 - strength) * OVERSHOOT * by_likelihood
-    unsure = float(np.log(UNSURE))
-    ends = np.stack([estimate - unsure, estimate + unsure, easy, np.full_like(easy, OVERSHOOT * by_likelihood)])
+    steps = [sign * float(np.log(factor)) for factor in UNSURE for sign in (-1, 1)]
+    plausible = np.stack([*(estimate + step for step in steps), easy, np.full_like(easy, OVERSHOOT * by_likelihood)])
     overall = float(np.exp((strength * easy + (1 - strength) * by_likelihood) @ counts / counts.sum()))
-    least, most = np.exp(np.maximum(ends.min(axis=0), 0)), np.exp(ends.max(axis=0))
-    return Sharpness(np.exp(estimate), least, most, overall, strength, habit_gain)
+    return Sharpness(np.exp(estimate), np.exp(np.maximum(plausible, 0)), overall, strength, habit_gain)
 
 
 def _easy_exponent(log_probs: Floats, share: float) -> float:
