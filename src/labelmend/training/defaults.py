@@ -6,7 +6,6 @@ from pathlib import Path
 
 from ..data import Samples
 from ..data.kinds import Augment
-from ..errors import InputError
 from .config import Optimisation, TrainConfig
 
 CPU_EPOCHS = ((1_000, 120), (5_000, 60), (20_000, 30))
@@ -31,8 +30,6 @@ class Defaults:
 
 def choose_defaults(data: Samples, config: TrainConfig, optimisation: Optimisation, *, on_gpu: bool) -> Defaults:
     """Fill in what the user left open."""
-    if config.epochs is not None and config.epochs < 1:
-        raise InputError(f"--epochs must be at least 1, not {config.epochs}")
     net, why_net = data.kind.default_net(data.shape, on_gpu=on_gpu)
     epochs, why_epochs = _epochs(len(data), on_gpu)
     batch, why_batch = _batch(len(data))

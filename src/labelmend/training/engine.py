@@ -24,8 +24,6 @@ class Engine:
     @classmethod
     def choose(cls, config: TrainConfig, optimisation: Optimisation) -> "Engine":
         """As asked, or the best that is there; raises InputError for what is not."""
-        if config.threads is not None and config.threads < 1:
-            raise InputError(f"--threads must be at least 1, not {config.threads}")
         present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
         if config.device != "auto" and not present.get(config.device, False):
             names = ", ".join(["auto", *(name for name, there in present.items() if there)])

@@ -15,7 +15,7 @@ from ..data.preflight import Preflight
 from ..data.readers.table import Columns
 from ..data.sources import SourceOptions, check_samples, open_source
 from ..data.trusted import trust
-from ..errors import InputError, lookup
+from ..errors import InputError
 from ..methods import RegisteredMethod, find
 from ..nets import build_net, start_from
 from ..run.directory import RunDirectory
@@ -91,13 +91,6 @@ def prepare(
             "column 'id', and if the given labels are not right, gives those in a column 'label'; or, where the truth "
             "is known as after --noise, --trusted 10-per-class takes ten of each class"
         )
-    if config.limit is not None and config.limit < 2:
-        raise InputError(f"--limit must be at least 2, not {config.limit}")
-    if config.epochs is not None and config.epochs < 1:
-        raise InputError(f"--epochs must be at least 1, not {config.epochs}")
-    lookup("value of --compile", config.compile, dict.fromkeys(("auto", "on", "off")))
-    if not config.save_every >= 0:
-        raise InputError(f"--save-every takes minutes, at least 0, not {config.save_every}")
     engine = Engine.choose(config, optimisation)
     run = RunDirectory(Path(config.out), writes=engine.rank == 0)
     if run.writes:
