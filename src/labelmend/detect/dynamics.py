@@ -21,7 +21,7 @@ from ..errors import InputError
 from ..mixture.margins import MarginMixture, Points, why_unfit
 from .judge import CLEAN, FOUND, UNKNOWN, Finding, Judgement, best_threshold, judge_predictions, ranks
 from .ledger import Ledger
-from .predictions import Floats
+from .predictions import Floats, as_array
 
 RESAMPLED = 50
 INTERVAL = (0.025, 0.975)
@@ -31,8 +31,7 @@ LEAST = 1e-6
 
 def judge_passes(labels: Any, probabilities: Any) -> Judgement:
     """Judge labels [n] by the probabilities of many passes, [passes, n, C], the earliest first."""
-    values = probabilities if hasattr(probabilities, "shape") else np.asarray(probabilities)
-    given = np.asarray(labels)
+    given, values = as_array(labels, "labels"), as_array(probabilities, "probabilities")
     if values.ndim != 3 or given.ndim != 1 or values.shape[1] != len(given) or not len(values):
         raise InputError(f"probabilities must be [passes, samples, classes] for {len(given):,} labels, not of shape "
                          f"{tuple(values.shape)}")  # fmt: skip

@@ -81,6 +81,14 @@ def read_predictions(labels: ArrayLike, probabilities: Any) -> Predictions:
     return Predictions(given, classes, log_probs, (classes == given[:, None]).argmax(1), class_count)
 
 
+def as_array(values: Any, what: str) -> Any:
+    """Anything with a shape as it is, and lists as an array."""
+    try:
+        return values if hasattr(values, "shape") else np.asarray(values)
+    except ValueError:
+        raise InputError(f"{what} must be an array whose rows are equally long") from None
+
+
 def softmax(values: Floats) -> Floats:
     """Probabilities of scores [n, k]."""
     exponentials: Floats = np.exp(values - values.max(axis=1, keepdims=True))
@@ -104,8 +112,7 @@ def calibration_factor(predictions: Predictions) -> float:
 
 
 def _checked_shapes(labels: ArrayLike, probabilities: Any) -> tuple[Ints, Any]:
-    given = np.asarray(labels)
-    values = probabilities if hasattr(probabilities, "shape") else np.asarray(probabilities)
+    given, values = as_array(labels, "labels"), as_array(probabilities, "probabilities")
     if values.ndim != 2 or given.ndim != 1 or len(values) != len(given):
         raise InputError(
             f"probabilities must be [samples, classes] for {len(np.atleast_1d(given)):,} labels, not of shape "
