@@ -63,7 +63,7 @@ class Predictions:
 
 def read_predictions(labels: ArrayLike, probabilities: Any) -> Predictions:
     """Labels [n] and probabilities [n, C], checked and normalised; a memory map is read without keeping its pages."""
-    given, values = _checked_shapes(labels, probabilities)
+    given, values = checked(labels, probabilities)
     count, class_count = values.shape
     kept, rows = class_count if class_count <= MOST_WHOLE else KEPT, max(1, BLOCK // class_count)
     classes = np.empty((count, kept), np.int32)
@@ -111,7 +111,8 @@ def calibration_factor(predictions: Predictions) -> float:
     return factor
 
 
-def _checked_shapes(labels: ArrayLike, probabilities: Any) -> tuple[Ints, Any]:
+def checked(labels: ArrayLike, probabilities: Any) -> tuple[Ints, Any]:
+    """Labels [n] and probabilities [n, C] whose shapes and types fit together."""
     given, values = as_array(labels, "labels"), as_array(probabilities, "probabilities")
     if values.ndim != 2 or given.ndim != 1 or len(values) != len(given):
         raise InputError(
