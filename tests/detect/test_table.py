@@ -90,7 +90,7 @@ def test_transition_rows_are_the_shares_of_belief_that_a_loop_over_samples_gives
                 belief = wrong * (1 - sure) / (classes - 2)
             counts[should, given] += belief
     expected = counts / counts.sum(axis=1, keepdims=True)
-    assert transition(found, found.agreement) == pytest.approx(expected)
+    assert transition(found) == pytest.approx(expected)
 
 
 def test_class_rates_are_mean_probabilities_and_an_empty_class_has_none():

@@ -46,7 +46,7 @@ def photo_run(photos, tmp_path_factory):
 def test_a_run_has_rate_interval_summary_suspects_and_a_report(photo_run, tmp_path):
     low, high = photo_run.noise_interval
     assert 0 <= low <= photo_run.noise_rate <= high <= 1 or photo_run.noise_rate == 0
-    assert "24 samples" in photo_run.summary() or "24 labels" in photo_run.summary()
+    assert "24 labels" in photo_run.summary() or "among 24" in photo_run.summary()
     assert len(photo_run.suspects(5)) <= 5
     assert photo_run.report(tmp_path / "report.html").read_text().startswith("<!doctype html>")
 

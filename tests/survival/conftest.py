@@ -54,7 +54,7 @@ def usual(finished, tmp_path_factory):
 def without_looks(monkeypatch):
     """Nobody looks at these runs, and a report and a narrow interval take longer than they do."""
     monkeypatch.setattr("labelmend.faces.terminal.build_report", lambda run: None)
-    monkeypatch.setattr("labelmend.detect.judge.RESAMPLED", 2)
+    monkeypatch.setattr("labelmend.detect.dynamics.RESAMPLED", 2)
 
 
 @pytest.fixture

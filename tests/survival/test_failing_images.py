@@ -16,7 +16,7 @@ STAGES = {
     "before the first epoch": (training, "owned", 1),
     "learning": (Trainer, "learn", 2),
     "tracking": (Trainer, "track", 2),
-    "the evidence": (training, "judge", 1),
+    "the evidence": (training, "judge_ledgers", 1),
 }
 pytestmark = pytest.mark.usefixtures("without_looks")
 

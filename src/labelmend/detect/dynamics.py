@@ -20,7 +20,7 @@ from ..errors import InputError
 from ..mixture.margins import MarginMixture, Points, why_unfit
 from .judge import CLEAN, FOUND, UNKNOWN, Finding, Judgement, best_threshold, judge_predictions, ranks
 from .ledger import Ledger
-from .predictions import Floats
+from .predictions import Floats, as_array, checked
 
 RESAMPLED = 50
 INTERVAL = (0.025, 0.975)
@@ -32,25 +32,23 @@ FAR_APART = 5.0
 
 def judge_passes(labels: Any, probabilities: Any) -> Judgement:
     """Judge labels [n] by the probabilities of many passes, [passes, n, C], the earliest first."""
-    values = probabilities if hasattr(probabilities, "shape") else np.asarray(probabilities)
-    given = np.asarray(labels)
-    if values.ndim != 3 or given.ndim != 1 or values.shape[1] != len(given) or not len(values):
-        raise InputError(f"probabilities must be [passes, samples, classes] for {len(given):,} labels, not of shape "
-                         f"{tuple(values.shape)}")  # fmt: skip
+    given, values = as_array(labels, "labels"), as_array(probabilities, "probabilities")
+    if values.ndim != 3 or not len(values):
+        raise InputError(f"probabilities must be [passes, samples, classes], not of shape {tuple(values.shape)}")
+    given, _ = checked(given, values[0])
     if len(values) == 1:
         return judge_predictions(given, values[0])
     ledger, classes = Ledger(len(given)), values.shape[2]
-    if given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= classes:
-        raise InputError(f"labels must be whole numbers from 0 to {classes - 1}, the columns of probabilities")
     ledger.keep_mean_probs(classes)
     for number, one in enumerate(values, start=1):
         rows = np.asarray(one, dtype=np.float32)
-        if not np.isfinite(rows).all() or (rows < 0).any() or not (rows.sum(axis=1) > 0).all():
+        total = rows.sum(axis=1, keepdims=True)
+        if not np.isfinite(total).all() or (rows < 0).any() or not (total > 0).all():
             raise InputError(f"the probabilities of pass {number} are negative, not finite or all zero in a row")
         ledger.open_pass(number / len(values))
-        logits = torch.from_numpy(rows).clamp_min(LEAST).log()
-        ledger.write(torch.arange(len(given)), torch.from_numpy(given.astype(np.int64)), logits)
-    return judge_ledgers([ledger], torch.from_numpy(given.astype(np.int64)), classes)
+        logits = torch.from_numpy(rows / total).clamp_min(LEAST).log()
+        ledger.write(torch.arange(len(given)), torch.from_numpy(given), logits)
+    return judge_ledgers([ledger], torch.from_numpy(given), classes)
 
 
 def judge_ledgers(ledgers: Sequence[Ledger], labels: Tensor, classes: int) -> Judgement:
@@ -112,6 +110,8 @@ def _judge_margins(ledgers: Sequence[Ledger], labels: Tensor, classes: int) -> J
     probability = (torch.sigmoid(odds) if mixture is not None else torch.zeros_like(margin)).numpy()
     doubted = float((steadiness > 0.5).double().mean())
     weak = reason is not None and doubted > MANY_DOUBTED
+    if weak:
+        reason = f"the network learned too little to tell: it doubts {doubted:.0%} of the labels, and {reason}"
     finding: Finding = FOUND if reason is None else UNKNOWN if weak else CLEAN
     return Judgement(
         probability=probability,

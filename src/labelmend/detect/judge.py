@@ -103,7 +103,8 @@ def judge_predictions(labels: ArrayLike, probabilities: Any) -> Judgement:
     after = posterior(sharpened(predictions, exponents), own, predictions, habits, ambiguity)
     probability = np.clip(1 - predictions.of_given(after).astype(np.float64), 0, 1)
     rival, agreement = _rivals(predictions, after, probability)
-    rate, interval = float(probability.mean()), (0.0, float(doubted.mean()) if finding == CLEAN else 1.0)
+    rate = float(probability.mean())
+    interval = 0.0, max(float(doubted.mean()), rate) if finding == CLEAN else 1.0
     if finding == FOUND:
         interval = _interval(some, own[rows], sharpness, probability, rows)
     clipped = np.clip(own.astype(np.float64), 1e-12, 1 - 1e-12)

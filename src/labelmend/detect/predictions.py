@@ -63,7 +63,7 @@ class Predictions:
 
 def read_predictions(labels: ArrayLike, probabilities: Any) -> Predictions:
     """Labels [n] and probabilities [n, C], checked and normalised; a memory map is read without keeping its pages."""
-    given, values = _checked_shapes(labels, probabilities)
+    given, values = checked(labels, probabilities)
     count, class_count = values.shape
     kept, rows = class_count if class_count <= MOST_WHOLE else KEPT, max(1, BLOCK // class_count)
     classes = np.empty((count, kept), np.int32)
@@ -79,6 +79,14 @@ def read_predictions(labels: ArrayLike, probabilities: Any) -> Predictions:
         if isinstance(values, np.memmap) and (pages := getattr(values, "_mmap", None)) is not None:
             pages.madvise(mmap.MADV_DONTNEED)  # what was read would count as memory in use
     return Predictions(given, classes, log_probs, (classes == given[:, None]).argmax(1), class_count)
+
+
+def as_array(values: Any, what: str) -> Any:
+    """Anything with a shape as it is, and lists as an array."""
+    try:
+        return values if hasattr(values, "shape") else np.asarray(values)
+    except ValueError:
+        raise InputError(f"{what} must be an array whose rows are equally long") from None
 
 
 def softmax(values: Floats) -> Floats:
@@ -103,9 +111,9 @@ def calibration_factor(predictions: Predictions) -> float:
     return factor
 
 
-def _checked_shapes(labels: ArrayLike, probabilities: Any) -> tuple[Ints, Any]:
-    given = np.asarray(labels)
-    values = probabilities if hasattr(probabilities, "shape") else np.asarray(probabilities)
+def checked(labels: ArrayLike, probabilities: Any) -> tuple[Ints, Any]:
+    """Labels [n] and probabilities [n, C] whose shapes and types fit together."""
+    given, values = as_array(labels, "labels"), as_array(probabilities, "probabilities")
     if values.ndim != 2 or given.ndim != 1 or len(values) != len(given):
         raise InputError(
             f"probabilities must be [samples, classes] for {len(np.atleast_1d(given)):,} labels, not of shape "
