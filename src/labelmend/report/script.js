@@ -92,8 +92,8 @@
       if (slot.tagName === "DD") slot.hidden = slot.previousElementSibling.hidden = value === "";
     }
     const unsure = fact(item, "given") === fact(item, "suggested");
-    find("closer-unsure").hidden = !unsure;
-    dialog.querySelector("ins").hidden = unsure;
+    for (const mark of dialog.querySelectorAll("#closer-unsure")) mark.hidden = !unsure;
+    for (const mark of dialog.querySelectorAll("ins")) mark.hidden = unsure;
     const image = item.querySelector("img");
     picture.hidden = !image;
     if (image) {
