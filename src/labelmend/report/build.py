@@ -24,6 +24,10 @@ from .svg import both_widths
 SUSPECTS = 200
 DECIDING = {"losses": "losses", "rival_log_odds": "log-odds of the best other class against the given label"}
 """What the noise model that decided in an epoch was fitted to, in words."""
+OVER_EPOCHS = (
+    "Accuracy on the test split, and the training's own view of the labels, with which it corrects them: AUC and noise "
+    "rate. The labels were judged after it."
+)
 RELIABILITY = (
     "Reliability: labels by their P(wrong) in ten bins, and the share of each bin that is really wrong, with its "
     "95\u00a0% interval. Numbers count the labels. Bars that end at the dashed line keep what P(wrong) promises."
@@ -111,7 +115,7 @@ def _seen(findings: Findings) -> list[tuple[str, str]]:
     drawn = [("margin", findings.summary["mixture"], f"Log-odds against the given label{passes} (margin).")]
     if findings.epochs:
         last = findings.epochs[-1]
-        fitted = last["mixture"] if last["decided_by"] == "losses" else None
+        fitted = last["mixture"] if last["decided_by"] == "losses" and findings.flagged.any() else None
         drawn.append(("loss", fitted, "Cross-entropy of every sample against its given label after the last epoch."))
     threshold, probability = findings.noise["threshold"], findings.column("noisy_probability")
     return [
@@ -136,7 +140,11 @@ def _checked(findings: Findings) -> dict[str, Any] | None:
     if wrong.any():
         order = risks(findings.column("rank"), wrong)
         drawn.append((figures.risk_coverage(*order, kept=1 - float(flagged.mean())), RISK_COVERAGE))
-    return flag_quality(flagged, wrong) | {"calibration_error": bins.calibration_error, "figures": drawn}
+    return flag_quality(flagged, wrong) | {
+        "wrong": int(wrong.sum()),
+        "calibration_error": bins.calibration_error,
+        "figures": drawn,
+    }
 
 
 def _training(findings: Findings) -> list[tuple[str, str]]:
@@ -144,12 +152,13 @@ def _training(findings: Findings) -> list[tuple[str, str]]:
     if not findings.epochs:
         return []
     accuracy = both_widths(figures.curves, findings.epochs)
-    shown = [(accuracy, "Accuracy on the test split, AUC for wrong labels and estimated noise rate.")]
+    shown = [(accuracy, OVER_EPOCHS)]
     recorded = findings.losses_by_epoch()
     if recorded is not None:
         losses, rows = recorded
+        groups = "kept and of flagged" if findings.flagged.any() else "all"
         bands = figures.loss_bands(losses, findings.flagged[rows], findings.epochs)
-        shown.append((bands, "Loss of kept and of flagged samples: median and quartiles."))
+        shown.append((bands, f"Loss of {groups} samples: median and quartiles."))
     for decided_by, name in DECIDING.items():
         path = figures.mixture_path(findings.epochs, decided_by)
         if path is not None:

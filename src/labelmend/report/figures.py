@@ -104,11 +104,10 @@ def reliability(bins: Bins) -> str:
     axis.stairs(bins.wrong, bins.edges, fill=True, color=NOISY, alpha=0.35, label="really wrong")
     axis.vlines(centre, low, high, color=NOISY, lw=1)
     axis.plot([0, 1], [0, 1], color=BELIEF, lw=1.2, ls="--", label="as promised")
-    for x, top, count in zip(centre, high, bins.counts[filled], strict=True):
-        number = f"{count:,}" if count < 100_000 else f"{count / 1000:,.0f}k"
-        axis.annotate(number, (x, top), (0, 2), textcoords="offset points", ha="center", fontsize=7)
+    for x, count in zip(centre, bins.counts[filled], strict=True):
+        axis.annotate(f"{count:,}" if count < 100_000 else f"{count / 1000:,.0f}k", (x, 1.03), ha="center", fontsize=7)
     axis.set_xlim(0, 1)
-    axis.set_ylim(0, 1.09)
+    axis.set_ylim(0, 1.1)
     axis.set_yticks(np.linspace(0, 1, 6))
     axis.set_xlabel("P(wrong)")
     axis.set_ylabel("share of wrong labels")
@@ -138,7 +137,7 @@ def curves(epochs: Epochs, *, size: tuple[float, float] = HALF) -> str:
     """Test accuracy, detection AUC and estimated noise rate over the epochs."""
     figure, axis = new_figure(size)
     series = (("test_accuracy", "test accuracy", CLEAN), ("auc", "AUC for wrong labels", BELIEF))
-    for key, name, colour in (*series, ("noise_rate", "estimated noise rate", NOISY)):
+    for key, name, colour in (*series, ("noise_rate", "noise rate as training saw it", NOISY)):
         _line(axis, [(e["epoch"], e[key]) for e in epochs if e[key] is not None], color=colour, label=name)
     axis.set_ylim(0, 1.02)
     return _by_epoch(figure, axis, epochs, "Accuracy, AUC and noise rate by epoch")

@@ -44,12 +44,12 @@ def reliability_bins(probability: Floats, wrong: Flags, bins: int = TEN) -> Bins
 
 
 def flag_quality(flagged: Flags, wrong: Flags) -> dict[str, float | None]:
-    """Precision, recall and F1 of the flags; None where nothing is flagged or nothing is wrong."""
+    """Precision, recall and F1 of the flags; None where nothing is flagged or, for the recall, nothing is wrong."""
     right, flags, errors = (int(found.sum()) for found in (flagged & wrong, flagged, wrong))
     return {
         "precision": right / flags if flags else None,
         "recall": right / errors if errors else None,
-        "f1": 2 * right / (flags + errors) if flags + errors else None,
+        "f1": 2 * right / (flags + errors) if flags else None,
     }
 
 

@@ -42,7 +42,7 @@
     for (const item of all) item.hidden = !visible.has(item);
     unfold(page);
     find("least-shown").textContent = Number(least.value).toFixed(2);
-    find("count").textContent = `${shown.length} of ${all.length} shown`;
+    find("count").textContent = shown.length < all.length ? `${shown.length} of ${all.length} labels` : `${all.length} labels`;
     find("nothing").hidden = shown.length > 0;
     settle(shown[0]);
   }
