@@ -34,7 +34,7 @@ def test_it_is_a_run_of_version_0_1(old_run):
 def test_its_report_is_built(old_run, labelmend):
     assert labelmend("report", "run").returncode == 0
     page = old_run.report.read_text()
-    assert "of 60 labels are wrong" in page
+    assert "of 60 labels look wrong" in page
     assert "The two groups of losses, after each tracking pass" in page
 
 

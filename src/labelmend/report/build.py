@@ -49,7 +49,7 @@ def build_report(
     page = render(
         "template.html",
         title=findings.name,
-        run=findings.described,
+        known=findings.described.get("noise"),
         summary=findings.summary,
         noise=findings.noise,
         headline=headline(findings.noise, len(findings.table)),

@@ -75,9 +75,11 @@ class Findings:
 
     @cached_property
     def noise(self) -> dict[str, Any]:
-        """The estimate of the noise; version 0.1 wrote no finding."""
+        """The estimate of the noise; version 0.1 wrote no finding, and its reason in other words."""
         noise = read_noise(self.run)
-        return {"finding": FOUND if noise["evidence"] else CLEAN, "advice": None, "reason": None} | noise
+        if "finding" in noise:
+            return noise
+        return noise | {"finding": FOUND if noise["evidence"] else CLEAN, "advice": None, "reason": None}
 
     def losses_by_epoch(self) -> tuple[NDArray[np.float16], NDArray[np.int64]] | None:
         """Recorded losses, [tracking passes, M], and the sample of each column; None if the run kept none."""
