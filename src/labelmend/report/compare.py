@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..detect.judge import UNKNOWN
 from ..files import write_atomic
 from ..run.directory import RunDirectory
 from .build import check_replaceable, render
@@ -51,7 +52,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     config, chosen, known = described["config"], described.get("chosen") or {}, described.get("noise")
     named = config.get("noise") or (config.get("labels") if findings.trained else None)
     return {
-        "method": config["method"] if findings.trained else "judged predictions",
+        "method": config["method"] if findings.trained else "judged",
         "finding": noise["finding"],
         "data": described["data"]["name"],
         "samples": described["data"]["samples"],
@@ -61,7 +62,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         "best": summary["best_accuracy"],
         "last": summary["last_accuracy"],
         "auc": summary["auc"],
-        "rate": noise["rate"],
+        "rate": None if noise["finding"] == UNKNOWN else noise["rate"],
         "real": known["real"] if known else None,
         "flagged": noise["flagged"],
         "seconds": summary["seconds"],

@@ -105,7 +105,9 @@ def reliability(bins: Bins) -> str:
     axis.vlines(centre, low, high, color=NOISY, lw=1)
     axis.plot([0, 1], [0, 1], color=BELIEF, lw=1.2, ls="--", label="as promised")
     for x, count in zip(centre, bins.counts[filled], strict=True):
-        axis.annotate(f"{count:,}" if count < 100_000 else f"{count / 1000:,.0f}k", (x, 1.03), ha="center", fontsize=7)
+        axis.annotate(
+            f"{count:,}" if count < 100_000 else f"{count / 1000:,.0f}k", (x, 1.03), ha="center", fontsize=7.5
+        )
     axis.set_xlim(0, 1)
     axis.set_ylim(0, 1.1)
     axis.set_yticks(np.linspace(0, 1, 6))
