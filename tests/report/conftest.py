@@ -13,7 +13,13 @@ import pytest
 from PIL import Image
 from safetensors.numpy import save_file
 
+from labelmend.detect.judge import CLEAN, FOUND, UNKNOWN, judge_predictions
+from labelmend.detect.summary import ADVICE, describe_noise
+from labelmend.detect.table import LabelTable
+from labelmend.run.description import write_description
 from labelmend.run.directory import RunDirectory
+from labelmend.run.labels import write_labels
+from labelmend.run.noise import write_noise
 
 CLASSES = ("cat", "dog", "owl")
 
@@ -34,7 +40,7 @@ def write_run(
     columns: Sequence[str] = (),
     truth: Sequence[int] | np.ndarray | None = None,
     rate: float = 0.3,
-    evidence: bool = True,
+    finding: str = FOUND,
     epochs: int = 12,
     method: str = "m-dyr-h",
     features: np.ndarray | None = None,
@@ -48,18 +54,19 @@ def write_run(
     count = len(classes)
     names = np.asarray(classes, dtype=object)
     truth = np.arange(samples) % count if truth is None else np.asarray(truth)
-    wrong = rng.random(samples) < (rate if evidence else 0)
+    wrong = rng.random(samples) < (0 if finding == CLEAN else rate)
     given = np.where(wrong, (truth + rng.integers(1, max(count, 2), samples)) % count, truth)
     log_loss = np.where(wrong, rng.normal(1.0, 0.35, samples), rng.normal(-4.0, 1.2, samples))
     loss = np.exp(log_loss)
     probability = np.where(wrong, rng.beta(30, 1, samples), rng.beta(1, 60, samples))
-    verdict = np.where(~wrong, "keep", np.where(rng.random(samples) < 0.9, "relabel", "look"))
-    confidence = np.where(wrong, rng.beta(20, 2, samples), 1 - probability)
+    flagged = wrong & (finding == FOUND)
+    verdict = np.where(~flagged, "keep", np.where(rng.random(samples) < 0.9, "relabel", "look"))
+    confidence = np.where(flagged, rng.beta(20, 2, samples), 1 - probability)
     table = {
         "id": [f"train/{i:05}" for i in range(samples)] if ids is None else list(ids),
         "given": names[given],
         "noisy_probability": probability,
-        "suggested": names[np.where(verdict == "look", given, truth)],
+        "suggested": names[np.where(verdict == "relabel", truth, given)],
         "confidence": confidence,
         "loss": loss,
         "margin": log_loss,
@@ -71,7 +78,7 @@ def write_run(
     text = {"id", "given", "suggested", "verdict", "truth"}
     arrow = pa.table({name: pa.array(list(v), pa.string() if name in text else None) for name, v in table.items()})
     pq.write_table(arrow, run.labels_parquet)
-    order = np.argsort(-probability, kind="stable")[: min(1000, max(int(wrong.sum()), 1))]
+    order = np.argsort(-probability, kind="stable")[:1000]
     suspects: dict[str, Any] = {"id": pa.array([table["id"][i] for i in order], pa.string())}
     if columns:
         suspects["features"] = pa.array(rng.normal(size=(len(order), len(columns))).tolist(), pa.list_(pa.float32()))
@@ -83,7 +90,7 @@ def write_run(
     if columns:
         evidence_table = evidence_table.replace_schema_metadata({b"columns": json.dumps(list(columns)).encode()})
     pq.write_table(evidence_table, run.suspects)
-    _write_noise(run, classes, given, truth, wrong, evidence=evidence, verdict=verdict)
+    _write_noise(run, classes, given, truth, flagged, finding=finding, verdict=verdict)
     _write_losses(run, rng, epochs, wrong)
     rows = np.sort(rng.choice(samples, min(samples, 5000), replace=False))
     if features is None:
@@ -92,7 +99,9 @@ def write_run(
     tensors = {"index": rows.astype(np.int64), "features": np.ascontiguousarray(features[rows], dtype=np.float32)}
     save_file(tensors, run.features, {"explained": "0.41,0.22,0.1"})
     _write_epochs(run, epochs, rate)
-    run.run_json.write_text(json.dumps(_description(path, samples, classes, log_loss, wrong, evidence, epochs, method)))
+    run.run_json.write_text(
+        json.dumps(_description(path, samples, classes, log_loss, wrong, finding == FOUND, epochs, method))
+    )
     return run
 
 
@@ -106,15 +115,17 @@ def _write_noise(
     by_class = [(name, int((given == i).sum()), int((given == i)[wrong].sum())) for i, name in enumerate(classes)]
     rate = float(wrong.mean())
     noise = {
-        "evidence": rest["evidence"],
-        "reason": None if rest["evidence"] else "a single group",
+        "finding": rest["finding"],
+        "advice": ADVICE if rest["finding"] == UNKNOWN else None,
+        "evidence": rest["finding"] == FOUND,
+        "reason": "the network said so",
         "rate": rate,
         "interval": [max(rate - 0.02, 0), rate + 0.02],
-        "threshold": 0.5,
+        "threshold": 0.41,
         "flagged": int(wrong.sum()),
         "relabel": int((rest["verdict"] == "relabel").sum()),
         "look": int((rest["verdict"] == "look").sum()),
-        "expected_precision": 0.97 if rest["evidence"] else None,
+        "expected_precision": 0.97 if rest["finding"] == FOUND else None,
         "classes": [{"name": n, "samples": s, "rate": f / max(s, 1), "flagged": f} for n, s, f in by_class],
         "transition": transition.tolist(),
     }
@@ -189,11 +200,36 @@ def _description(
             "noise_rate": float(wrong.mean()),
             "auc": 0.99,
             "mixture": mixture,
-            "degenerate": None if evidence else "a single group",
             "suspects": int(wrong.sum()),
             "seconds": 18.0,
         },
     }
+
+
+def write_judged(path: Path, *, samples: int = 300, truth_known: bool = True) -> RunDirectory:
+    """A run that was made from predictions: no epochs, no model, no evidence, and nothing chosen."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(samples) % len(CLASSES)
+    given = np.where(rng.random(samples) < 0.2, (truth + 1) % len(CLASSES), truth)
+    judgement = judge_predictions(given, 0.8 * np.eye(3)[truth] + 0.2 * rng.dirichlet(np.ones(3), samples))
+    ids = [str(row) for row in range(samples)]
+    table = LabelTable.of(judgement, given, ids=ids, class_names=CLASSES, truth=truth if truth_known else None)
+    path.mkdir(parents=True)
+    run = RunDirectory(path)
+    write_labels(run, table)
+    write_noise(run, describe_noise(table, judgement))
+    data = {"name": "probs.npy", "samples": samples, "shape": None, "classes": list(CLASSES), "fingerprint": None}
+    description = {
+        "status": "finished",
+        "kind": "judged",
+        "config": {"probabilities": "probs.npy", "labels": "labels.csv:label", "source": None},
+        "data": data | {"test_samples": None, "trusted": None},
+        "noise": None,
+        "versions": {"labelmend": "0.2"},
+        "summary": {"best_accuracy": None, "last_accuracy": None, "noise_rate": judgement.rate, "auc": None},
+    }
+    write_description(run.run_json, description)
+    return run
 
 
 @pytest.fixture(scope="session", name="write_run")
@@ -205,3 +241,8 @@ def writer() -> Callable[..., RunDirectory]:
 @pytest.fixture
 def make_run(tmp_path: Path) -> Callable[..., RunDirectory]:
     return lambda name="run", **options: write_run(tmp_path / name, **options)
+
+
+@pytest.fixture
+def make_judged(tmp_path: Path) -> Callable[..., RunDirectory]:
+    return lambda name="judged", **options: write_judged(tmp_path / name, **options)

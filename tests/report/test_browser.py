@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from labelmend.detect.judge import CLEAN, UNKNOWN
 from labelmend.report.build import build_report
 from labelmend.report.compare import build_comparison
 
@@ -100,7 +101,7 @@ def test_filters_show_what_they_say_and_count_it(visit, report):
     everything = len(facts(page, "id"))
     page.select_option("#kind", "look")
     assert set(facts(page, "verdict")) == {"look"}
-    assert page.inner_text("#count") == f"{len(facts(page, 'id'))} of {everything} shown"
+    assert page.inner_text("#count") == f"{len(facts(page, 'id'))} of {everything} labels"
     page.select_option("#kind", "")
     page.select_option("#pair", "0")
     assert len(set(zip(facts(page, "given"), facts(page, "suggested"), strict=True))) == 1
@@ -170,6 +171,42 @@ def test_rows_of_a_table_open_too(visit, make_run):
     assert focused(page) == facts(page, "id")[1]
     page.keyboard.press("Enter")
     assert page.text_content("#closer [data-slot=id]") == facts(page, "id")[1]
+
+
+@pytest.mark.parametrize("columns", [(), ("a", "b")], ids=["pictures", "table"])
+def test_labels_that_cannot_be_judged_open_without_a_suggestion(visit, make_run, columns):
+    run = make_run(finding=UNKNOWN, columns=columns)
+    build_report(run)
+    page = visit(run.report)
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    assert page.text_content("#closer [data-slot=id]") == facts(page, "id")[0]
+    assert page.inner_text("#closer-labels") == f"labelled {facts(page, 'given')[0]}"
+    page.keyboard.press("Escape")
+    page.select_option("#pair", "0")
+    assert len(set(facts(page, "given"))) == 1
+    assert not page.is_visible("#kind")
+
+
+def test_clean_labels_unfold_and_open(visit, make_run):
+    run = make_run(finding=CLEAN)
+    build_report(run)
+    page = visit(run.report)
+    assert page.locator(".suspect:visible").count() == 0
+    page.click("summary")
+    assert page.locator(".suspect:visible").count() == 24
+    page.locator(".suspect").first.click()
+    assert page.is_visible("#closer")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_pages_of_predictions_fit_the_screen(visit, make_judged, tmp_path, width):
+    runs = [make_judged("a"), make_judged("b")]
+    build_report(runs[0])
+    build_comparison(runs, tmp_path / "comparison.html")
+    for path in (runs[0].report, tmp_path / "comparison.html"):
+        page = visit(path, viewport={"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("columns", [(), tuple(PAYLOADS[:12])], ids=["pictures", "table"])

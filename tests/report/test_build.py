@@ -1,18 +1,22 @@
-import json
 import re
 import time
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from labelmend.detect.judge import CLEAN, FOUND, UNKNOWN
+from labelmend.detect.summary import ADVICE
 from labelmend.errors import InputError
-from labelmend.report.build import build_report, command_line, percent
+from labelmend.report.build import build_report, percent
+from labelmend.report.made import command_line
 from labelmend.training.config import TrainConfig
 from labelmend.training.prepare import prepare
 from labelmend.training.session import train
 
 PAYLOAD = "<script>alert('x')</script>&\"'"
-SECTIONS = ["result", "saw", "suspects", "confusion", "training", "features", "made"]
+SECTIONS = ["result", "suspects", "saw", "check", "confusion", "training", "features", "made"]
 
 
 def page_of(run, **options):
@@ -24,27 +28,78 @@ def test_sections_come_in_the_order_of_a_persons_questions(make_run):
     assert re.findall(r'<section id="(\w+)"', page_of(make_run())) == SECTIONS
 
 
+def result_of(page):
+    return page[page.index('<section id="result"') : page.index("</section>")]
+
+
 def test_the_headline_says_rate_interval_flags_and_precision_in_one_sentence(make_run):
-    sentence = re.search(r"<h1>(.*?)</h1>", page_of(make_run(samples=1000))).group(1).replace("\u00a0", " ")
-    shape = (
-        r"About [\d.]+ % of 1,000 labels are wrong \(between [\d.]+ % and [\d.]+ %\): \d+ are flagged, \d+ to relabel"
-    )
-    assert re.match(
-        shape + r" and \d+ to look at, and about 97\.0 % of the flagged should really be wrong\.$", sentence
-    )
+    sentence = re.search(r"<h1>(.*?)</h1>", page_of(make_run(samples=1000))).group(1)
+    shape = r"About [\d.]+% of 1,000 labels look wrong \(between [\d.]+% and [\d.]+%\): \d+ are flagged, \d+ to relabel"
+    assert re.match(shape + r" and \d+ to look at, and about 97% of those should really be wrong\.$", sentence)
 
 
-def test_without_evidence_the_headline_says_so(make_run):
-    page = page_of(make_run(evidence=False))
-    assert "<h1>No evidence of wrong labels among 120 samples (a single group); every label is kept.</h1>" in page
-    assert "None: no label is flagged." in page
+@pytest.mark.parametrize("finding", [FOUND, CLEAN, UNKNOWN])
+def test_the_finding_stands_under_the_headline_with_its_reason_or_advice(make_run, finding):
+    result = result_of(page_of(make_run(finding=finding)))
+    assert re.search(rf'</h1>\s*<p class="finding"><span class="badge [a-z-]+">{finding}</span>', result)
+    assert (ADVICE in result) == (finding == UNKNOWN)
+    assert ("Why: the network said so." in result) == (finding != UNKNOWN)
 
 
-def test_a_reason_of_an_older_run_is_put_in_plain_words(make_run):
-    run = make_run(evidence=False)
-    noise = json.loads(run.noise_json.read_text()) | {"reason": "a single hump: the network believed every label"}
-    run.noise_json.write_text(json.dumps(noise))
-    assert "(a single group: the network believed every label)" in page_of(run)
+def test_labels_that_cannot_be_judged_are_shown_by_rank_although_none_is_flagged(make_run):
+    run = make_run(finding=UNKNOWN)
+    page = page_of(run, suspects=50)
+    assert "The most doubtful labels. The network cannot tell whether they are wrong</h2>" in page
+    table = pq.read_table(run.labels_parquet).sort_by("rank")
+    assert re.findall(r'class="suspect card" data-id="([^"]+)"', page) == table["id"].to_pylist()[:50]
+    assert page.count('<img class="small"') == 50
+    assert "<del" not in page
+    assert '<section id="confusion"' not in page
+
+
+def test_of_clean_labels_a_short_list_is_folded_away(make_run):
+    page = page_of(make_run(finding=CLEAN))
+    folded = page[page.index("<details>") : page.index("</details>")]
+    assert "The labels that the network doubts most, all kept</h2>" in page
+    assert folded.count('class="suspect card"') == page.count('class="suspect card"') == 24
+
+
+def test_labels_known_to_be_right_are_not_doubtful(make_run):
+    run = make_run(finding=UNKNOWN)
+    table = pq.read_table(run.labels_parquet)
+    probability = table["noisy_probability"].to_numpy().copy()
+    probability[::2] = 0.0
+    at = table.column_names.index("noisy_probability")
+    pq.write_table(table.set_column(at, "noisy_probability", pa.array(probability)), run.labels_parquet)
+    assert page_of(run).count('class="suspect card"') == 60
+
+
+def test_where_the_truth_is_known_the_promise_is_checked(make_run):
+    check = page_of(make_run(samples=1000)).split('<section id="check">')[1].split("</section>")[0]
+    assert "promised 97.0" in check
+    for tile in ("precision of the flags", "recall of the flags", "F1", "calibration error"):
+        assert f"<dt>{tile}</dt>" in check
+    assert check.count('<svg role="img" aria-label="') == 2
+
+
+def test_a_mixture_is_drawn_only_if_one_was_fitted(make_run):
+    run = make_run(epochs=1)
+    assert "clean component" in page_of(run)
+    run.update(summary=run.read()["summary"] | {"mixture": None})
+    page = page_of(run)
+    assert "clean component" not in page
+    assert "flagged from 0.41" in page
+
+
+@pytest.mark.parametrize("truth_known", [True, False])
+def test_a_run_made_from_predictions_has_the_sections_for_which_it_has_data(make_judged, truth_known):
+    run = make_judged(truth_known=truth_known)
+    page = page_of(run)
+    expected = [name for name in SECTIONS if name not in ("training", "features") and (truth_known or name != "check")]
+    assert re.findall(r'<section id="(\w+)"', page) == expected
+    assert re.findall(r'<a href="#(\w+)"', page) == expected[1:]
+    assert f"labelmend judge probs.npy --out {run.path} --labels labels.csv:label<" in page
+    assert "None" not in page
 
 
 def test_a_run_on_a_table_shows_rows_with_at_most_twelve_features(make_run):
@@ -105,9 +160,6 @@ def test_fifty_thousand_samples_stay_small_and_quick(make_run):
 
 
 def test_a_broken_picture_is_left_out(make_run):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     run = make_run()
     table = pq.read_table(run.suspects)
     broken = [b"\x89PNG broken", b"<svg onload='alert(1)'/>"] * table.num_rows

@@ -15,6 +15,17 @@ def test_runs_on_the_same_labels_are_compared_sample_by_sample(make_run, tmp_pat
     assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
 
 
+def test_runs_made_from_predictions_are_compared_like_others(make_run, make_judged, tmp_path):
+    build_comparison([make_run("a"), make_judged("b"), make_judged("c")], tmp_path / "comparison.html")
+    page = (tmp_path / "comparison.html").read_text()
+    assert page.count("<td>judged</td>") == 2
+    assert page.count('<td class="wraps">wrong labels found</td>') == 3
+    assert page.split('<section id="accuracy">')[1].split("</section>")[0].count("<li>") == 1
+    assert "None" not in page
+    build_comparison([make_judged("d"), make_judged("e")], tmp_path / "comparison.html")
+    assert '<section id="accuracy">' not in (tmp_path / "comparison.html").read_text()
+
+
 def test_runs_on_other_labels_are_not(make_run, tmp_path):
     first, second = make_run("a"), make_run("b", seed=1)
     build_comparison([first, second], tmp_path / "comparison.html")

@@ -1,6 +1,7 @@
 """Evidence: pictures as a person would see them, features along their principal directions, losses of every pass."""
 
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,14 @@ from PIL import Image
 from labelmend.data.kinds import decode
 from labelmend.data.kinds.decode import UnusableImageError
 from labelmend.run.directory import RunDirectory
-from labelmend.run.evidence import KeptFeatures, principal_components, read_features, write_features
+from labelmend.run.evidence import (
+    KeptFeatures,
+    principal_components,
+    read_features,
+    read_suspects,
+    write_features,
+    write_suspects,
+)
 from labelmend.run.losses import append_losses, read_losses
 
 TURNED_RIGHT = 6
@@ -90,3 +98,14 @@ def test_losses_of_a_repeated_pass_replace_those_of_the_interrupted_one(tmp_path
     for after, losses in ((0, [1.0, 2.0]), (1, [3.0, 4.0]), (1, [5.0, 1e9])):
         append_losses(path, torch.tensor(losses), after=after)
     assert read_losses(path, samples=2, most_passes=9).tolist() == [[1, 2], [5, 65504]]
+
+
+@pytest.mark.parametrize(
+    ("flagged", "expected"), [([1, 3], ["3", "1", "0", "2", "4"]), ([], ["0", "3", "2", "1", "4"])]
+)
+def test_flagged_labels_are_kept_first_and_then_the_others_by_rank(tmp_path, flagged, expected):
+    run = RunDirectory(tmp_path)
+    run.evidence.mkdir()
+    table = SimpleNamespace(rank=np.array([1, 4, 3, 2, 5]), flagged=np.isin(np.arange(5), flagged))
+    write_suspects(run, SimpleNamespace(ids=[str(row) for row in range(5)], shown=lambda rows: {}), table)
+    assert read_suspects(run)[0]["id"].to_pylist() == expected

@@ -2,10 +2,11 @@
 
 import base64
 import hashlib
-import shlex
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ..detect.summary import headline
 from ..errors import InputError
@@ -15,11 +16,26 @@ from . import figures
 from .confusion import confusion
 from .embedding import embedding
 from .gallery import gallery
+from .made import command_line, made
+from .quality import flag_quality, reliability_bins, risks
 from .read import Findings, read_findings
+from .svg import both_widths
 
 SUSPECTS = 200
 DECIDING = {"losses": "losses", "rival_log_odds": "log-odds of the best other class against the given label"}
 """What the noise model that decided in an epoch was fitted to, in words."""
+OVER_EPOCHS = (
+    "Accuracy on the test split, and the training's own view of the labels, with which it corrects them: AUC and noise "
+    "rate. The labels were judged after it."
+)
+RELIABILITY = (
+    "Reliability: labels by their P(wrong) in ten bins, and the share of each bin that is really wrong, with its "
+    "95\u00a0% interval. Numbers count the labels. Bars that end at the dashed line keep what P(wrong) promises."
+)
+RISK_COVERAGE = (
+    "Risk and coverage: the share of wrong labels among those that are kept, when the most doubtful are left out "
+    "first. The right end keeps every label."
+)
 OPENING = '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>labelmend'
 
 
@@ -33,18 +49,19 @@ def build_report(
     page = render(
         "template.html",
         title=findings.name,
-        run=findings.described,
+        known=findings.described.get("noise"),
         summary=findings.summary,
         noise=findings.noise,
         headline=headline(findings.noise, len(findings.table)),
-        precision=known_precision(findings),
         seen=_seen(findings),
         gallery=gallery(findings, suspects),
+        checked=_checked(findings),
         confusion=confusion(findings),
         training=_training(findings),
         phases=figures.phases(findings.epochs),
         embedding=embedding(findings, embedding_kind),
-        command=command_line(findings.described["config"]),
+        command=command_line({"out": str(run.path)} | findings.described["config"]),
+        made=made(findings),
     )
     write_atomic(out or run.report, page)
 
@@ -92,49 +109,56 @@ def percent(share: float | None, digits: int = 1) -> str:
     return "–" if share is None else f"{100 * share:.{digits}f}\u00a0%"
 
 
-def known_precision(findings: Findings) -> float | None:
-    """The share of flagged labels that are really wrong, where the truth is known."""
-    if not findings.has_truth or not findings.flagged.any():
-        return None
-    wrong = findings.column("given") != findings.column("truth")
-    return float(wrong[findings.flagged].mean())
-
-
-def command_line(config: dict[str, Any]) -> str:
-    """The command that asks for the same run, with every option that had a value."""
-    parts = ["labelmend", "train", config["source"], "--out", config["out"]]
-    for name, value in config.items():
-        if name in ("source", "out", "settings", "resume") or value is None or value is False:
-            continue
-        flag = f"--{name.replace('_', '-')}"
-        parts += [flag] if value is True else [flag, str(value)]
-    for key, value in config.get("settings", {}).items():
-        parts += ["--set", f"{key}={value}"]
-    return shlex.join(parts)
-
-
 def _seen(findings: Findings) -> list[tuple[str, str]]:
-    """Figures of the margins, by which the labels were judged, and of the losses, each with its caption."""
-    last = findings.epochs[-1] if findings.epochs else {"decided_by": None}
-    fitted = last["mixture"] if last["decided_by"] == "losses" else None
-    margins = "Log-odds against the given label, averaged over the tracking passes of the run (margin)."
-    losses = "Cross-entropy of every sample against its given label after the last epoch."
-    threshold, drawn = findings.noise["threshold"], []
-    for on, mixture, caption in (("margin", findings.summary["mixture"], margins), ("loss", fitted, losses)):
-        values = findings.column(on), findings.flagged, mixture
-        drawn.append((figures.both_widths(figures.group_histogram, *values, on=on, threshold=threshold), caption))
-    return drawn
+    """Figures of the margins and, of a network that was trained, of the losses, each with its caption."""
+    passes = ", averaged over the tracking passes of the run" if findings.epochs else ""
+    drawn = [("margin", findings.summary["mixture"], f"Log-odds against the given label{passes} (margin).")]
+    if findings.epochs:
+        last = findings.epochs[-1]
+        fitted = last["mixture"] if last["decided_by"] == "losses" and findings.flagged.any() else None
+        drawn.append(("loss", fitted, "Cross-entropy of every sample against its given label after the last epoch."))
+    threshold, probability = findings.noise["threshold"], findings.column("noisy_probability")
+    return [
+        (
+            both_widths(
+                figures.group_histogram, values, probability, findings.flagged, mixture, on=on, threshold=threshold
+            ),
+            caption,
+        )
+        for on, mixture, caption in drawn
+        if np.isfinite(values := findings.column(on)).any()
+    ]
+
+
+def _checked(findings: Findings) -> dict[str, Any] | None:
+    """How good the judgement was, in numbers and figures; None if the truth is not known."""
+    wrong, flagged = findings.wrong, findings.flagged
+    if wrong is None:
+        return None
+    bins = reliability_bins(findings.column("noisy_probability"), wrong)
+    drawn = [(figures.reliability(bins), RELIABILITY)]
+    if wrong.any():
+        order = risks(findings.column("rank"), wrong)
+        drawn.append((figures.risk_coverage(*order, kept=1 - float(flagged.mean())), RISK_COVERAGE))
+    return flag_quality(flagged, wrong) | {
+        "wrong": int(wrong.sum()),
+        "calibration_error": bins.calibration_error,
+        "figures": drawn,
+    }
 
 
 def _training(findings: Findings) -> list[tuple[str, str]]:
-    """Figures over the epochs, each with its caption."""
-    accuracy = figures.both_widths(figures.curves, findings.epochs)
-    shown = [(accuracy, "Accuracy on the test split, AUC for wrong labels and estimated noise rate.")]
+    """Figures over the epochs, each with its caption; none for predictions that were judged without training."""
+    if not findings.epochs:
+        return []
+    accuracy = both_widths(figures.curves, findings.epochs)
+    shown = [(accuracy, OVER_EPOCHS)]
     recorded = findings.losses_by_epoch()
     if recorded is not None:
         losses, rows = recorded
+        groups = "kept and of flagged" if findings.flagged.any() else "all"
         bands = figures.loss_bands(losses, findings.flagged[rows], findings.epochs)
-        shown.append((bands, "Loss of kept and of flagged samples: median and quartiles."))
+        shown.append((bands, f"Loss of {groups} samples: median and quartiles."))
     for decided_by, name in DECIDING.items():
         path = figures.mixture_path(findings.epochs, decided_by)
         if path is not None:

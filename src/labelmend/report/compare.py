@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ..detect.judge import UNKNOWN
 from ..files import write_atomic
 from ..run.directory import RunDirectory
-from . import figures
 from .build import check_replaceable, render
 from .embedding import PALETTE
+from .figures import accuracy_curves
 from .read import Findings, read_findings
+from .svg import both_widths
 
 MOST_DISPUTED = 15
 
@@ -30,7 +32,7 @@ def build_comparison(runs: Sequence[RunDirectory], out: Path) -> None:
         "comparison.html",
         title="comparison",
         runs=list(zip(names, colours, map(overview, found), strict=True)),
-        curves=figures.both_widths(figures.accuracy_curves, by_run) if tested else None,
+        curves=both_widths(accuracy_curves, by_run) if tested else None,
         agreements=[agreement(*first, *second) for first, second in pairs if same_data(first[1], second[1])],
     )
     write_atomic(out, page)
@@ -47,18 +49,21 @@ def distinct_names(found: Sequence[Findings]) -> list[str]:
 def overview(findings: Findings) -> dict[str, Any]:
     """The row of a run in the table of runs."""
     described, summary, noise = findings.described, findings.summary, findings.noise
+    config, chosen, known = described["config"], described.get("chosen") or {}, described.get("noise")
+    named = config.get("noise") or (config.get("labels") if findings.trained else None)
     return {
-        "method": described["config"]["method"],
+        "method": config["method"] if findings.trained else "judged",
+        "finding": noise["finding"],
         "data": described["data"]["name"],
         "samples": described["data"]["samples"],
-        "noise": described["config"]["noise"] or described["config"].get("labels") or "as given",
-        "net": described["chosen"]["net"],
-        "epochs": described["chosen"]["epochs"],
+        "noise": named or "as given",
+        "net": chosen.get("net"),
+        "epochs": chosen.get("epochs"),
         "best": summary["best_accuracy"],
         "last": summary["last_accuracy"],
         "auc": summary["auc"],
-        "rate": noise["rate"],
-        "real": described["noise"]["real"] if described["noise"] else None,
+        "rate": None if noise["finding"] == UNKNOWN else noise["rate"],
+        "real": known["real"] if known else None,
         "flagged": noise["flagged"],
         "seconds": summary["seconds"],
     }

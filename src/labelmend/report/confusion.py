@@ -13,12 +13,14 @@ LEAST_SHARE = 0.005
 MOST_RATES = 200
 
 
-def confusion(findings: Findings) -> dict[str, Any]:
-    """The content of the section about classes; no heat map and no pairs if the run estimated no transitions."""
+def confusion(findings: Findings) -> dict[str, Any] | None:
+    """The content of the section about classes; no heat map and no pairs without transitions, None without flags."""
+    if not findings.flagged.any():
+        return None
     noise, names = findings.noise, findings.classes
     rates = sorted(noise["classes"], key=lambda row: (-row["rate"], -row["flagged"]))
     shown: dict[str, Any] = {"rates": rates[:MOST_RATES], "classes": len(names), "names": [], "rows": [], "pairs": []}
-    if not noise["transition"] or not noise["evidence"]:
+    if not noise["transition"]:
         return shown
     transition = np.asarray(noise["transition"], dtype=np.float64)
     chosen = noisiest(transition)

@@ -1,15 +1,13 @@
-"""Figures of a run as inline SVG, in colours that follow the page's light or dark theme.
+"""Figures of a run: what the network saw of the samples, how training went, and how far P(wrong) can be trusted."""
 
-No text of the user's goes into a figure: names stand in the page, next to it.
-"""
-
-import io
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .quality import Bins
+from .svg import BELIEF, CLEAN, HALF, INK, NOISY, new_figure, second_axis, to_svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,18 +15,14 @@ if TYPE_CHECKING:
 Epochs = Sequence[Mapping[str, Any]]
 Floats = NDArray[np.float64]
 
-CLEAN, NOISY, INK, BELIEF = "#2a7f9e", "#d1495b", "#888888", "#8a6fc0"
-THEME = {CLEAN: "var(--clean)", NOISY: "var(--wrong)", INK: "var(--faint)", BELIEF: "var(--belief)"}
-HALF, WIDE = (4.7, 2.9), (9.2, 3.4)
 MOST_BINS = 70
 MOST_EPOCHS = 200
-METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
-GROUP_IDS = re.compile(r'<g id="[a-zA-Z]\w*_\d+"')
-KEPT_NUMBERS = re.compile(r"(\d+\.\d{2})\d+")
+MOST_POINTS = 400
 
 
 def group_histogram(
     values: Floats,
+    probability: Floats,
     flagged: NDArray[np.bool_],
     mixture: Mapping[str, float] | None,
     *,
@@ -36,8 +30,11 @@ def group_histogram(
     threshold: float,
     size: tuple[float, float] = HALF,
 ) -> str:
-    """Margins or losses of all samples, the mixture fitted to them, and P(wrong) with its threshold (Fig. 2)."""
-    figure, axis = _figure(size)
+    """Margins or losses of all samples, the mixture fitted to them if any, and the mean P(wrong) of each bin (Fig. 2).
+
+    P(wrong) is drawn as it stands in the table, because a label is not judged by one of these numbers alone.
+    """
+    figure, axis = new_figure(size)
     usable = np.isfinite(values)
     finite = values[usable]
     bins = int(np.clip(2 * np.sqrt(len(finite)), 12, MOST_BINS))
@@ -50,32 +47,28 @@ def group_histogram(
     tallest = everything.max()
     if mixture is not None:
         grid = np.linspace(edges[0], edges[-1], 400)
-        densities, probability = group_densities(mixture, grid)
-        curves = densities * len(finite) * (edges[1] - edges[0])
-        axis.plot(grid, curves[0], color=CLEAN, lw=1.8, label="clean component")
-        axis.plot(grid, curves[1], color=NOISY, lw=1.8, label="noisy component")
-        _belief(axis, grid, probability, threshold)
-        tallest = max(tallest, min(curves.max(), 1.5 * tallest))
-    if tallest > 20 * np.median(everything[everything > 0]):
+        components = group_densities(mixture, grid) * len(finite) * (edges[1] - edges[0])
+        axis.plot(grid, components[0], color=CLEAN, lw=1.8, label="clean component")
+        axis.plot(grid, components[1], color=NOISY, lw=1.8, label="noisy component")
+        tallest = max(tallest, min(components.max(), 1.5 * tallest))
+    filled = everything > 0
+    mean = np.histogram(finite, edges, weights=probability[usable])[0][filled] / everything[filled]
+    second = second_axis(axis, "P(wrong)")
+    second.plot(((edges[:-1] + edges[1:]) / 2)[filled], mean, color=BELIEF, lw=1.2, ls="--", label="mean P(wrong)")
+    if flagged.any():
+        second.axhline(threshold, color=BELIEF, lw=1, ls=":", label=f"flagged from {threshold:.2f}")
+    if tallest > 20 * np.median(everything[filled]):
         axis.set_yscale("function", functions=(np.sqrt, np.square))
     axis.set_ylim(0, 1.12 * tallest)
     axis.set_xlim(edges[0], edges[-1])
     axis.set_xlabel(on)
     axis.set_ylabel("samples")
-    return _svg(figure, f"Histogram of each sample's {on} with the fitted mixture and the probability of a wrong label")
+    fitted = "" if mixture is None else "the fitted mixture and "
+    return to_svg(figure, f"Histogram of each sample's {on} with {fitted}the mean probability of a wrong label")
 
 
-def _belief(axis: Any, grid: Floats, probability: Floats, threshold: float) -> None:
-    """P(wrong) on a second axis, and a line where it passes the threshold."""
-    second = _second_axis(axis, "P(wrong)")
-    second.plot(grid, probability, color=BELIEF, lw=1.2, ls="--", label="P(wrong)")
-    beyond = probability > threshold
-    if beyond.any() and not beyond.all():
-        second.axvline(grid[beyond.argmax()], color=BELIEF, lw=1, ls=":", label=f"threshold, {threshold:.2f}")
-
-
-def group_densities(mixture: Mapping[str, Any], values: Floats) -> tuple[Floats, Floats]:
-    """Weighted densities of the clean and the noisy samples, [2, n], and P(wrong), over values as they were fitted."""
+def group_densities(mixture: Mapping[str, Any], values: Floats) -> Floats:
+    """Weighted densities of the clean and the noisy samples, [2, n], over values as they were fitted."""
     import torch
 
     from ..mixture import noise_model
@@ -87,28 +80,66 @@ def group_densities(mixture: Mapping[str, Any], values: Floats) -> tuple[Floats,
     clean, noisy = (tuple(mixture[f"{name}_{side}"] for name in names) for side in ("clean", "noisy"))
     model.mixture.weights_ = (mixture["weight_clean"], mixture["weight_noisy"])
     model.mixture.parameters_ = ((clean[0], clean[1]), (noisy[0], noisy[1]))
-    model.low, model.span, model.verdict = mixture["low"], mixture["span"], None
-    points = torch.from_numpy(values)
-    return model.mixture.density(model.scale(points)).numpy() / model.span, model.posterior(points).numpy()
+    model.low, model.span = mixture["low"], mixture["span"]
+    densities: Floats = model.mixture.density(model.scale(torch.from_numpy(values))).numpy()
+    return densities / model.span
 
 
-def _densities_by_class(mixture: Mapping[str, Any], values: Floats) -> tuple[Floats, Floats]:
-    """A clean group for each class, all of one weight, and one noisy group; P(wrong) never falls with the margin."""
+def _densities_by_class(mixture: Mapping[str, Any], values: Floats) -> Floats:
+    """A clean group for each class, all of one weight, and one noisy group."""
     from scipy.stats import norm
 
     centres = np.append(mixture["means_clean"], mixture["mean_noisy"])
     variances = np.append(np.full(len(centres) - 1, mixture["variance_clean"]), mixture["variance_noisy"])
     normal = norm.pdf(values, centres[:, None], np.sqrt(variances)[:, None])
-    noisy = mixture["weight_noisy"] * normal[-1]
     clean = (1 - mixture["weight_noisy"]) * normal[:-1].mean(axis=0)
-    return np.stack([clean, noisy]), np.maximum.accumulate(noisy / (clean + noisy + 1e-300))
+    return np.stack([clean, mixture["weight_noisy"] * normal[-1]])
+
+
+def reliability(bins: Bins) -> str:
+    """The real share of wrong labels in each bin of P(wrong), with its 95 % interval and the number of labels."""
+    figure, axis = new_figure(HALF)
+    filled = np.flatnonzero(bins.counts)
+    centre, (low, high) = (bins.edges[:-1] + bins.edges[1:])[filled] / 2, bins.intervals()[:, filled]
+    axis.stairs(bins.wrong, bins.edges, fill=True, color=NOISY, alpha=0.35, label="really wrong")
+    axis.vlines(centre, low, high, color=NOISY, lw=1)
+    axis.plot([0, 1], [0, 1], color=BELIEF, lw=1.2, ls="--", label="as promised")
+    for x, count in zip(centre, bins.counts[filled], strict=True):
+        axis.annotate(
+            f"{count:,}" if count < 100_000 else f"{count / 1000:,.0f}k", (x, 1.03), ha="center", fontsize=7.5
+        )
+    axis.set_xlim(0, 1)
+    axis.set_ylim(0, 1.1)
+    axis.set_yticks(np.linspace(0, 1, 6))
+    axis.set_xlabel("P(wrong)")
+    axis.set_ylabel("share of wrong labels")
+    return to_svg(figure, "Real share of wrong labels in ten bins of the probability of a wrong label")
+
+
+def risk_coverage(risk: Floats, best: Floats, kept: float) -> str:
+    """The share of wrong labels among those that remain when the most doubtful are left out, from all to none.
+
+    `best` is the same for a perfect order, and `kept` the share of labels that are not flagged.
+    """
+    figure, axis = new_figure(HALF)
+    coverage = np.linspace(0, 1, len(risk) + 1)[1:]
+    shown = np.unique(np.linspace(0, len(risk) - 1, MOST_POINTS).astype(int))
+    axis.plot(coverage[shown], risk[shown], color=NOISY, lw=1.7, label="by rank")
+    axis.plot(coverage[shown], best[shown], color=CLEAN, lw=1.2, ls="--", label="perfect order")
+    if kept < 1:
+        axis.axvline(kept, color=BELIEF, lw=1, ls=":", label="flagged left out")
+    axis.set_xlim(0, 1)
+    axis.set_ylim(0, max(1.15 * float(np.quantile(risk, 0.98)), 0.01))  # the first few labels jump
+    axis.set_xlabel("share of labels kept")
+    axis.set_ylabel("wrong among them")
+    return to_svg(figure, "Share of wrong labels among those kept, by the share of labels kept")
 
 
 def curves(epochs: Epochs, *, size: tuple[float, float] = HALF) -> str:
     """Test accuracy, detection AUC and estimated noise rate over the epochs."""
-    figure, axis = _figure(size)
+    figure, axis = new_figure(size)
     series = (("test_accuracy", "test accuracy", CLEAN), ("auc", "AUC for wrong labels", BELIEF))
-    for key, name, colour in (*series, ("noise_rate", "estimated noise rate", NOISY)):
+    for key, name, colour in (*series, ("noise_rate", "noise rate as training saw it", NOISY)):
         _line(axis, [(e["epoch"], e[key]) for e in epochs if e[key] is not None], color=colour, label=name)
     axis.set_ylim(0, 1.02)
     return _by_epoch(figure, axis, epochs, "Accuracy, AUC and noise rate by epoch")
@@ -116,7 +147,7 @@ def curves(epochs: Epochs, *, size: tuple[float, float] = HALF) -> str:
 
 def loss_bands(losses: NDArray[np.float16], flagged: NDArray[np.bool_], epochs: Epochs) -> str:
     """Median and quartiles of the loss of kept and of flagged samples over the epochs (Fig. 1)."""
-    figure, axis = _figure(HALF)
+    figure, axis = new_figure(HALF)
     tracked = np.array([e["epoch"] for e in epochs if e.get("tracked", True)][: len(losses)])
     chosen = np.unique(np.linspace(0, len(tracked) - 1, min(len(tracked), MOST_EPOCHS)).astype(int))
     finite = np.nan_to_num(losses[chosen].astype(np.float32), posinf=65504.0)
@@ -138,14 +169,14 @@ def mixture_path(epochs: Epochs, decided_by: str) -> str | None:
     fitted = [(e["epoch"], e["mixture"]) for e in epochs if e["mixture"] and e["decided_by"] == decided_by]
     if not fitted:
         return None
-    figure, axis = _figure(HALF)
+    figure, axis = new_figure(HALF)
     for side, colour in (("clean", CLEAN), ("noisy", NOISY)):
         means = [(epoch, component_mean(mixture, side)) for epoch, mixture in fitted]
         _line(axis, means, color=colour, label=f"mean, {side}")
     if decided_by == "losses":
         axis.set_ylim(bottom=0)
     axis.set_ylabel("loss" if decided_by == "losses" else "log-odds")
-    second = _second_axis(axis, "weight")
+    second = second_axis(axis, "weight")
     weights = [(epoch, mixture["weight_noisy"]) for epoch, mixture in fitted]
     _line(second, weights, color=BELIEF, label="weight, noisy", ls="--")
     return _by_epoch(figure, axis, epochs, "Means and weight of the mixture's components by epoch")
@@ -169,7 +200,7 @@ def phases(epochs: Epochs) -> list[tuple[int, str]]:
 
 def accuracy_curves(runs: Sequence[tuple[Epochs, str]], *, size: tuple[float, float] = HALF) -> str:
     """Test accuracy of several runs over each other, each in its colour."""
-    figure, axis = _figure(size)
+    figure, axis = new_figure(size)
     for epochs, colour in runs:
         points = [(e["epoch"], e["test_accuracy"]) for e in epochs if e["test_accuracy"] is not None]
         _line(axis, points, color=colour)
@@ -190,69 +221,4 @@ def _by_epoch(figure: "Figure", axis: Any, epochs: Epochs, title: str) -> str:
         axis.annotate(f" {number}", (epoch, 1), xycoords=("data", "axes fraction"), va="top", fontsize=7.5)
     axis.xaxis.get_major_locator().set_params(integer=True)
     axis.set_xlabel("epoch")
-    return _svg(figure, title)
-
-
-def both_widths(draw: Callable[..., str], *arguments: Any, **options: Any) -> str:
-    """A figure drawn twice, for wide and for narrow screens, of which the page shows one."""
-    wide, narrow = (draw(*arguments, size=size, **options) for size in (WIDE, HALF))
-    return f'<div class="on-wide">{wide}</div><div class="on-narrow">{narrow}</div>'
-
-
-def _key(figure: "Figure") -> str:
-    """The legend as a list in HTML, which wraps on any screen."""
-    entries = [pair for axis in figure.axes for pair in zip(*axis.get_legend_handles_labels(), strict=True)]
-    marks = "".join(f"<li>{_mark(handle)}{label}</li>" for handle, label in entries)
-    return f'<ul class="legend key">{marks}</ul>' if entries else ""
-
-
-def _mark(handle: Any) -> str:
-    from matplotlib.colors import to_hex
-
-    if not hasattr(handle, "get_linestyle") or hasattr(handle, "get_facecolor"):
-        return f'<i class="fill" style="--c:{to_hex(handle.get_facecolor())}"></i>'
-    kind = {"--": "dashed", ":": "dotted"}.get(handle.get_linestyle(), "solid")
-    return f'<i style="--c:{to_hex(handle.get_color())};border-top-style:{kind}"></i>'
-
-
-def _figure(size: tuple[float, float]) -> tuple["Figure", Any]:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"font.size": 8.5}):
-        figure = Figure(figsize=size, layout="constrained")
-        axis = figure.add_subplot()
-    axis.spines[["top", "right"]].set_visible(False)
-    _tint(axis)
-    return figure, axis
-
-
-def _second_axis(axis: Any, name: str) -> Any:
-    second = axis.twinx()
-    second.set_ylim(0, 1.02)
-    second.set_ylabel(name)
-    second.spines[["top", "left"]].set_visible(False)
-    _tint(second)
-    return second
-
-
-def _tint(axis: Any) -> None:
-    axis.tick_params(which="both", colors=INK, labelsize=8.5)
-    axis.spines[:].set_color(INK)
-    for label in (axis.xaxis.label, axis.yaxis.label):
-        label.set(color=INK, size=8.5)
-
-
-def _svg(figure: "Figure", title: str) -> str:
-    """The figure as SVG text: transparent, with text as text, and coordinates of two decimals."""
-    import matplotlib as mpl
-
-    buffer = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "labelmend", "font.size": 8.5}):
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    svg = buffer.getvalue()
-    svg = GROUP_IDS.sub("<g", METADATA.sub("", KEPT_NUMBERS.sub(r"\1", svg[svg.index("<svg") :])))
-    svg = _key(figure) + svg.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)
-    for colour, variable in THEME.items():
-        svg = svg.replace(colour, variable)
-    return svg
+    return to_svg(figure, title)

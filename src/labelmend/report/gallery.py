@@ -1,4 +1,4 @@
-"""The most suspicious samples, as pictures or as rows of a table."""
+"""The samples with the most doubtful labels, as pictures or as rows of a table."""
 
 import base64
 import io
@@ -10,10 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..detect.judge import CLEAN
 from ..run.evidence import read_suspects
 from .read import Findings
 
 MOST_COLUMNS = 12
+MOST_KEPT = 24
+"""Labels shown of a set that looks clean: enough to check what the network doubts."""
 PICTURE_BYTES = 12_000
 SMALL = 64
 LARGEST_SIDE = 1024
@@ -22,7 +25,10 @@ KINDS = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg"}
 
 @dataclass(frozen=True)
 class Gallery:
-    """Suspects in order, counts of their pairs of given and suggested label, and names of feature columns, if any."""
+    """Suspects in order, counts of their pairs of given and suggested label, and names of feature columns, if any.
+
+    Suspects are the flagged labels or, if none is flagged, those that the network doubts most; `total` are all of them.
+    """
 
     suspects: list[dict[str, Any]]
     pairs: list[tuple[str, str, int]]
@@ -36,10 +42,14 @@ class Gallery:
 
 
 def gallery(findings: Findings, limit: int) -> Gallery:
-    """The `limit` most suspicious samples that are not to be kept, each with its picture or features."""
+    """At most `limit` samples with the most doubtful labels, each with its picture or features.
+
+    They are the flagged ones; if none is flagged, the first by rank, without labels that are known to be right.
+    """
     evidence, columns = read_suspects(findings.run) or (None, [])
     rows = np.argsort(findings.column("rank"))
-    rows = rows[findings.flagged[rows]][:limit]
+    rows = rows[findings.flagged[rows] if findings.flagged.any() else findings.column("noisy_probability")[rows] > 0]
+    total, rows = len(rows), rows[: min(limit, MOST_KEPT) if findings.noise["finding"] == CLEAN else limit]
     suspects = findings.table.take(rows).to_pylist()
     shown = {}
     if evidence is not None:
@@ -54,7 +64,7 @@ def gallery(findings: Findings, limit: int) -> Gallery:
         suspect["pair"] = numbers[suspect["given"], suspect["suggested"]]
         suspect["picture"], suspect["small"] = _picture(found.get("picture"))
         suspect["features"] = (found.get("features") or [])[:MOST_COLUMNS]
-    return Gallery(suspects, pairs, columns[:MOST_COLUMNS], int(findings.flagged.sum()))
+    return Gallery(suspects, pairs, columns[:MOST_COLUMNS], total)
 
 
 def _picture(content: bytes | None) -> tuple[str | None, bool]:

@@ -9,11 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ..detect.judge import CLEAN, FOUND
 from ..run.description import check_finished
 from ..run.directory import RunDirectory
 from ..run.labels import read_label_table
 from ..run.losses import read_losses, recorded_samples
 from ..run.noise import read_noise
+
+JUDGED = "judged"
+"""The kind of a run, in run.json, that was made from predictions without training."""
+SUMMARY = ("best_accuracy", "last_accuracy", "auc", "mixture", "seconds")
 
 
 @dataclass(frozen=True)
@@ -31,9 +36,14 @@ class Findings:
         return self.run.path.resolve().name
 
     @property
+    def trained(self) -> bool:
+        """Whether labelmend trained the network, and did not judge predictions of another one."""
+        return self.described.get("kind") != JUDGED
+
+    @property
     def summary(self) -> dict[str, Any]:
-        """Accuracy, noise rate, mixture and time of the whole run."""
-        return dict(self.described["summary"])
+        """Accuracy, noise rate, mixture and time of the whole run; None for what it has not."""
+        return dict.fromkeys(SUMMARY) | dict(self.described["summary"])
 
     @property
     def classes(self) -> list[str]:
@@ -46,10 +56,12 @@ class Findings:
             return np.asarray(pc.index_in(self.table[name], pa.array(self.classes, pa.string())).to_numpy())
         return np.asarray(self.table[name].to_numpy())
 
-    @property
-    def has_truth(self) -> bool:
-        """Whether the right labels are known."""
-        return "truth" in self.table.column_names
+    @cached_property
+    def wrong(self) -> NDArray[np.bool_] | None:
+        """Whether each label is really wrong; None if the truth is not known."""
+        if "truth" not in self.table.column_names:
+            return None
+        return np.asarray(self.column("given") != self.column("truth"))
 
     @cached_property
     def verdicts(self) -> NDArray[np.str_]:
@@ -63,8 +75,11 @@ class Findings:
 
     @cached_property
     def noise(self) -> dict[str, Any]:
-        """The estimate of the noise."""
-        return read_noise(self.run)
+        """The estimate of the noise; version 0.1 wrote no finding, and its reason in other words."""
+        noise = read_noise(self.run)
+        if "finding" in noise:
+            return noise
+        return noise | {"finding": FOUND if noise["evidence"] else CLEAN, "advice": None, "reason": None}
 
     def losses_by_epoch(self) -> tuple[NDArray[np.float16], NDArray[np.int64]] | None:
         """Recorded losses, [tracking passes, M], and the sample of each column; None if the run kept none."""

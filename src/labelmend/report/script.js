@@ -42,7 +42,7 @@
     for (const item of all) item.hidden = !visible.has(item);
     unfold(page);
     find("least-shown").textContent = Number(least.value).toFixed(2);
-    find("count").textContent = `${shown.length} of ${all.length} shown`;
+    find("count").textContent = shown.length < all.length ? `${shown.length} of ${all.length} labels` : `${all.length} labels`;
     find("nothing").hidden = shown.length > 0;
     settle(shown[0]);
   }
@@ -92,8 +92,8 @@
       if (slot.tagName === "DD") slot.hidden = slot.previousElementSibling.hidden = value === "";
     }
     const unsure = fact(item, "given") === fact(item, "suggested");
-    find("closer-unsure").hidden = !unsure;
-    dialog.querySelector("ins").hidden = unsure;
+    for (const mark of dialog.querySelectorAll("#closer-unsure")) mark.hidden = !unsure;
+    for (const mark of dialog.querySelectorAll("ins")) mark.hidden = unsure;
     const image = item.querySelector("img");
     picture.hidden = !image;
     if (image) {

@@ -40,13 +40,19 @@ class KeptFeatures:
 
 
 def write_evidence(run: RunDirectory, data: Samples, table: LabelTable, model: Model) -> None:
-    """Write the most suspicious samples as pictures or rows, and the principal components of the features."""
+    """Write the most doubtful samples as pictures or rows, and the principal components of the features."""
     run.evidence.mkdir(exist_ok=True)
-    write_atomic(run.suspects, parquet_bytes(suspects_table(data, table.suspects()[:MOST_SUSPECTS].tolist())))
+    write_suspects(run, data, table)
     count = min(len(data), MOST_FEATURE_ROWS)
     samples = np.arange(count) * len(data) // count
     parts = [model.features(data.loaded(part.tolist())) for part in np.array_split(samples, -(-count // AT_ONCE))]
     write_features(run, KeptFeatures(samples, *principal_components(torch.cat(parts))))
+
+
+def write_suspects(run: RunDirectory, data: Samples, table: LabelTable) -> None:
+    """Write suspects.parquet: flagged labels first, then the others by rank, so that none being flagged hides none."""
+    rows = np.lexsort((table.rank, ~table.flagged))[:MOST_SUSPECTS]
+    write_atomic(run.suspects, parquet_bytes(suspects_table(data, rows.tolist())))
 
 
 def suspects_table(data: Samples, rows: Sequence[int]) -> pa.Table:
