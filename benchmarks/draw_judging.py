@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 OURS, THEIRS, FAINT = "#2a7f9e", "#d1495b", "#999999"
-COLOURS = {"labelmend": OURS, "cleanlab normalized_margin": THEIRS}
+COLOURS = {"cleanlab normalized_margin": THEIRS, "labelmend": OURS}
 NAMES = {"labelmend": "labelmend, P(wrong)", "cleanlab normalized_margin": "cleanlab, 1 - normalised margin"}
 LARGEST_DOT = 160
 
@@ -57,6 +57,7 @@ def _panels(results: dict[str, Any], panel: Any) -> Figure:
         panel(axis, {row["system"]: row for row in found["systems"]})
         axis.set_title(name, fontsize=10)
         axis.grid(True, color="#eeeeee")
+        axis.set_axisbelow(True)
     for axis in places[len(results["sets"]) :]:
         axis.axis("off")
     places[-1].legend(*places[0].get_legend_handles_labels(), loc="center", frameon=False)

@@ -10,8 +10,8 @@ Every system gets the same labels and the same out-of-sample probabilities, and 
 - `version 0.1`: the judge that labelmend 0.1 had, on one pass that is written to a ledger;
 - `labelmend`: `judge_predictions`, one setting for all sets.
 
-Beside that, checks of our judge that nothing was tuned on: predictions at other temperatures, fewer rows, right labels,
-random labels; and what each of its constants changes. All of it is written to the output file. From the committed one,
+Beside that, our judge on changed sets (predictions at other temperatures, fewer rows, right labels, random labels), and
+what each of its constants changes; nothing is tuned to either. All of it is written to the output file. From the committed one,
 the tables of docs/judging.md and the pictures of docs/images are made; `--page` only makes these anew.
 """
 
@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,7 @@ def of_probability(wrong: NDArray[np.bool_], probability: NDArray[np.float64]) -
     return {"calibration_error": float(np.abs(claimed - real).sum() / len(wrong)), "bins": filled_bins}
 
 
-def of_judgement(found: Judgement, wrong: NDArray[np.bool_]) -> Found:
+def of_judgement(wrong: NDArray[np.bool_], found: Judgement) -> Found:
     flags = of_flags(wrong, found.flagged)
     expected = float(found.probability[found.flagged].mean()) if found.flagged.any() else None
     low, high = found.interval
@@ -162,40 +163,33 @@ def version_01(given: Judged) -> Judgement:
     return _judge_margins([ledger], labels, given.probabilities.shape[1])
 
 
-def cleanlab_rate(given: Judged) -> float:
+def systems(given: Judged) -> Iterator[tuple[str, Callable[[], Any], Callable[[Any], Found]]]:
+    """Every system by name: what it does, and how that is scored."""
     from cleanlab.count import num_label_issues
-
-    return float(num_label_issues(given.labels, given.probabilities) / len(given.labels))
-
-
-def systems(given: Judged) -> Iterator[tuple[str, Callable[[], Found]]]:
-    """Every system by name, and what measures it."""
     from cleanlab.filter import find_label_issues
     from cleanlab.rank import get_label_quality_scores
 
-    def differs() -> Found:
-        flags = of_flags(given.wrong, given.probabilities.argmax(axis=1) != given.labels)
-        return flags | {"rate": flags["flagged"]}
+    labels, probabilities, wrong = given.labels, given.probabilities, given.wrong
 
-    def filtered(name: str) -> Found:
-        issues = find_label_issues(given.labels, given.probabilities, filter_by=name, n_jobs=1)
-        return of_flags(given.wrong, issues)
+    def of_differs(flagged: Any) -> Found:
+        return of_flags(wrong, flagged) | {"rate": float(flagged.mean())}
 
-    def scored(name: str, adjusted: bool) -> Found:
-        scores = get_label_quality_scores(given.labels, given.probabilities, method=name, adjust_pred_probs=adjusted)
-        suspicion = np.clip(1 - scores.astype(np.float64), 0, 1)
-        return of_ranking(given.wrong, 1 - scores) | of_probability(given.wrong, suspicion)
+    def of_scores(scores: Any) -> Found:
+        suspicion = 1 - scores.astype(np.float64)
+        return of_ranking(wrong, suspicion) | of_probability(wrong, np.clip(suspicion, 0, 1))
 
-    yield "differs", differs
+    yield "differs", lambda: probabilities.argmax(axis=1) != labels, of_differs
     for name in FILTERS:
-        yield f"cleanlab {name}", lambda name=name: filtered(name)
+        find = partial(find_label_issues, labels, probabilities, filter_by=name, n_jobs=1)
+        yield f"cleanlab {name}", find, partial(of_flags, wrong)
     for name in SCORES:
         for adjusted in (False, True) if name in ADJUSTABLE else (False,):
-            full = f"cleanlab {name}{', adjusted' if adjusted else ''}"
-            yield full, lambda name=name, adjusted=adjusted: scored(name, adjusted)
-    yield "cleanlab num_label_issues", lambda: {"rate": cleanlab_rate(given)}
-    yield "version 0.1", lambda: of_judgement(version_01(given), given.wrong)
-    yield "labelmend", lambda: of_judgement(judge_predictions(given.labels, given.probabilities), given.wrong)
+            score = partial(get_label_quality_scores, labels, probabilities, method=name, adjust_pred_probs=adjusted)
+            yield f"cleanlab {name}{', adjusted' if adjusted else ''}", score, of_scores
+    count = partial(num_label_issues, labels, probabilities)
+    yield "cleanlab num_label_issues", count, lambda issues: {"rate": float(issues / len(labels))}
+    yield "version 0.1", partial(version_01, given), partial(of_judgement, wrong)
+    yield "labelmend", partial(judge_predictions, labels, probabilities), partial(of_judgement, wrong)
 
 
 def checks(given: Judged) -> Iterator[tuple[str, int, Judged]]:
@@ -217,21 +211,22 @@ def checks(given: Judged) -> Iterator[tuple[str, int, Judged]]:
 def measure(given: Judged, name: str) -> Iterator[tuple[str, Found]]:
     """Rows of the output for a set, each with the section that it belongs to."""
     about = {"set": name, "samples": len(given.labels), "real_rate": float(given.wrong.mean())}
-    for system, run in systems(given):
+    for system, run, scored in systems(given):
         started = time.perf_counter()
-        found = run()
-        seconds = round(time.perf_counter() - started, 2)
+        answer = run()
+        seconds = round(time.perf_counter() - started, 3)
+        found = scored(answer)
         if system not in DRAWN:
             found = {key: value for key, value in found.items() if key not in ("risk", "bins")}
         yield "systems", about | {"system": system} | found | {"seconds": seconds}
     for check, number, changed in checks(given):
-        found = _short(of_judgement(judge_predictions(changed.labels, changed.probabilities), changed.wrong))
+        found = _short(of_judgement(changed.wrong, judge_predictions(changed.labels, changed.probabilities)))
         yield "checks", {"set": name, "check": check, "draw": number, "real_rate": float(changed.wrong.mean())} | found
     for change, module, values in CONSTANTS:
         with ExitStack() as stack:
             for constant, value in values.items():
                 stack.enter_context(patch.object(module, constant, value))
-            found = _short(of_judgement(judge_predictions(given.labels, given.probabilities), given.wrong))
+            found = _short(of_judgement(given.wrong, judge_predictions(given.labels, given.probabilities)))
         yield "constants", {"set": name, "change": change} | found
 
 

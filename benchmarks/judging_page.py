@@ -26,11 +26,10 @@ def flags(results: Results) -> str:
     for name, rows in by_system(results):
         best = max(filters(rows), key=lambda row: row["f1"])
         ours = rows["labelmend"]
-        lines.append([
-            name, number(ours["real_rate"]), number(rows["differs"]["f1"]), number(rows[DEFAULT_FILTER]["f1"]),
-            f"{number(best['f1'])} `{best['system'].removeprefix('cleanlab ')}`", number(rows["version 0.1"]["f1"]),
-            f"**{number(ours['f1'])}**", number(ours["precision"]), number(ours["recall"]),
-        ])  # fmt: skip
+        compared = [rows["differs"], rows[DEFAULT_FILTER], best, rows["version 0.1"], ours]
+        shown = bold([number(row["f1"]) for row in compared], max)
+        shown[2] += named(best)
+        lines.append([name, number(ours["real_rate"]), *shown, number(ours["precision"]), number(ours["recall"])])
     titles = (
         "set", "really wrong", "differs", "cleanlab, default", "cleanlab, best filter", "version 0.1", "labelmend",
         "its precision", "its recall",
@@ -45,12 +44,9 @@ def ranking(results: Results) -> str:
         best = max(scored, key=lambda row: row["auc"])
         precise = max(scored, key=lambda row: row["average_precision"])
         old, ours = rows["version 0.1"], rows["labelmend"]
-        lines.append([
-            name, number(rows[DEFAULT_SCORE]["auc"], 4),
-            f"{number(best['auc'], 4)} `{best['system'].removeprefix('cleanlab ')}`", number(old["auc"], 4),
-            f"**{number(ours['auc'], 4)}**", number(precise["average_precision"]), number(old["average_precision"]),
-            f"**{number(ours['average_precision'])}**",
-        ])  # fmt: skip
+        areas = bold([number(row["auc"], 4) for row in (rows[DEFAULT_SCORE], best, old, ours)], max)
+        areas[1] += named(best)
+        lines.append([name, *areas, *bold([number(row["average_precision"]) for row in (precise, old, ours)], max)])
     titles = (
         "set", "AUC: cleanlab, default", "cleanlab, best", "version 0.1", "labelmend",
         "average precision: cleanlab, best", "version 0.1", "labelmend",
@@ -62,11 +58,12 @@ def calibration(results: Results) -> str:
     lines = []
     for name, rows in by_system(results):
         old, ours = rows["version 0.1"], rows["labelmend"]
+        margin, counted = rows["cleanlab normalized_margin"], rows["cleanlab num_label_issues"]
         lines.append([
-            name, number(ours["real_rate"]), number(rows["cleanlab num_label_issues"]["rate"]), number(old["rate"]),
-            f"**{number(ours['rate'])}**", interval(ours), "yes" if ours["covers"] else "**no**",
-            number(rows["cleanlab normalized_margin"]["calibration_error"]), number(old["calibration_error"]),
-            f"**{number(ours['calibration_error'])}**", signed(ours["expected_minus_real_precision"]),
+            name, number(ours["real_rate"]), *(number(row["rate"]) for row in (counted, old, ours)), interval(ours),
+            "yes" if ours["covers"] else "**no**",
+            *bold([number(row["calibration_error"]) for row in (margin, old, ours)], min),
+            signed(ours["expected_minus_real_precision"]),
         ])  # fmt: skip
     titles = (
         "set", "really wrong", "rate: cleanlab", "version 0.1", "labelmend", "its interval", "covers",
@@ -80,9 +77,10 @@ def checks(results: Results) -> str:
     for name, found in results["sets"].items():
         for check in dict.fromkeys(row["check"] for row in found["checks"]):
             rows = [row for row in found["checks"] if row["check"] == check]
+            judged = [row for row in rows if row["flagged"]]
             lines.append([
-                name, check, findings(rows), span(rows, "flagged"), span(rows, "f1"), span(rows, "rate"),
-                span(rows, "real_rate"), f"{sum(row['covers'] for row in rows)} of {len(rows)}",
+                name, check, findings(rows), span(rows, "flagged"), span(judged, "f1"), span(rows, "rate"),
+                span(rows, "real_rate"), f"{sum(row['covers'] for row in judged)} of {len(judged)}" if judged else "–",
                 span(rows, "calibration_error"), span(rows, "expected_minus_real_precision", signed),
             ])  # fmt: skip
     titles = (
@@ -154,6 +152,15 @@ def table(titles: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
     rows = [list(titles), *map(list, lines)]
     rows.insert(1, ["---"] * len(rows[0]))
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def bold(values: list[str], best: Callable[[list[str]], str]) -> list[str]:
+    """Numbers of equal length, the best of them in bold, or several where they look the same."""
+    return [f"**{value}**" if value == best(values) else value for value in values]
+
+
+def named(row: Row) -> str:
+    return f" `{row['system'].removeprefix('cleanlab ')}`"
 
 
 def number(value: float | None, digits: int = 3) -> str:
