@@ -11,8 +11,8 @@ Every system gets the same labels and the same out-of-sample probabilities, and 
 - `labelmend`: `judge_predictions`, one setting for all sets.
 
 Beside that, our judge on changed sets (predictions at other temperatures, fewer rows, right labels, random labels), and
-what each of its constants changes; nothing is tuned to either. All of it is written to the output file. From the committed one,
-the tables of docs/judging.md and the pictures of docs/images are made; `--page` only makes these anew.
+what each of its constants changes. All of it is written to the output file. From the committed one the tables of
+docs/judging.md and the pictures of docs/images are made; `--page` only makes these anew.
 """
 
 import argparse
