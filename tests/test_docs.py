@@ -3,6 +3,7 @@
 import ast
 import csv
 import dataclasses
+import json
 import re
 import sys
 from pathlib import Path
@@ -18,16 +19,20 @@ from labelmend.reproduce.tables import grids, markdown, markdown_table
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/reproduction.md"
+JUDGING = ROOT / "docs/judging.md"
 ARCHITECTURE = ROOT / "docs/architecture.md"
 RESULTS = ROOT / "docs/results/small"
 NUMBERS = {"best", "last", "auc", "judged", "noise_rate", "largest", "seconds"}
 
 
 @pytest.fixture
-def filled(monkeypatch):
+def benchmark(monkeypatch):
+    """Import a script of the benchmarks by name."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    yield __import__("fill_results").filled
-    sys.modules.pop("fill_results")
+    before = set(sys.modules)
+    yield __import__
+    for name in {"fill_results", "judging_page"} - before:
+        sys.modules.pop(name, None)
 
 
 def committed(name):
@@ -43,10 +48,25 @@ def committed(name):
     return results, 1 + max(int(row["seed"]) for row in rows)
 
 
-def test_the_page_shows_the_committed_results(filled):
+def test_the_page_shows_the_committed_results(benchmark):
     page = PAGE.read_text()
-    assert filled(page, RESULTS, seen_from=PAGE.parent) == page
+    assert benchmark("fill_results").filled(page, RESULTS, seen_from=PAGE.parent) == page
     assert page.count("<!-- /") >= 15
+
+
+def test_the_page_on_judging_shows_every_table_of_the_committed_results(benchmark):
+    script, page = benchmark("judging_page"), JUDGING.read_text()
+    results = json.loads((ROOT / "benchmarks/results/judging.json").read_text())
+    assert script.filled(page, results) == page
+    assert all(f"<!-- /{name} -->" in page for name in script.TABLES)
+    results["sets"]["roman-resnet18"]["systems"][-1]["f1"] += 0.1
+    assert script.filled(page, results) != page
+
+
+def test_pictures_of_the_page_on_judging_are_there():
+    pictures = re.findall(r"\]\((images/judging-[\w-]+\.svg)\)", JUDGING.read_text())
+    assert len(pictures) == 2
+    assert all((JUDGING.parent / name).is_file() for name in pictures)
 
 
 @pytest.mark.parametrize("name", [name for name in TABLES if (RESULTS / f"{name}.md").is_file()])
