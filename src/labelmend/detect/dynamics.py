@@ -43,7 +43,7 @@ def judge_passes(labels: Any, probabilities: Any) -> Judgement:
         raise InputError(f"labels must be whole numbers from 0 to {classes - 1}, the columns of probabilities")
     ledger.keep_mean_probs(classes)
     for number, one in enumerate(values, start=1):
-        rows = np.asarray(one, dtype=np.float32)
+        rows = np.array(one, dtype=np.float32)  # a copy: torch takes no memory that is read-only, as of a file
         if not np.isfinite(rows).all() or (rows < 0).any() or not (rows.sum(axis=1) > 0).all():
             raise InputError(f"the probabilities of pass {number} are negative, not finite or all zero in a row")
         ledger.open_pass(number / len(values))

@@ -32,9 +32,10 @@ def write_judged(
     seconds: float,
     afterwards: Callable[[RunDirectory], None],
 ) -> None:
-    """Write a finished run of this label table, whose samples are in the same order; a folder that is not filled is removed.
+    """Write a finished run of this label table, whose samples are in the same order.
 
-    `afterwards` is called with the finished run while this process still owns it, for instance to build a report.
+    A new folder that could not be filled is removed. `afterwards` is called with the finished run while this process
+    still owns it, for instance to build a report.
     """
     new, finished = not run.path.exists(), False
     try:

@@ -23,8 +23,8 @@ def judge(
         str,
         typer.Argument(
             metavar="PROBABILITIES",
-            help="Predicted probabilities, [samples, classes] or [passes, samples, classes]: .npy, .npz or .npz:KEY, "
-            ".csv, .tsv or .parquet with a column a class.",
+            help="Predicted probabilities, samples x classes or passes x samples x classes: .npy, .npz or .npz:KEY; "
+            "or .csv, .tsv or .parquet with a column for each class, and ids in a column 'id'.",
         ),
     ],
     out_dir: Annotated[str, typer.Option("--out", metavar="RUN", help="Run directory, a new folder.")],
