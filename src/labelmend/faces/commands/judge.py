@@ -16,17 +16,18 @@ if TYPE_CHECKING:
     from ...detect.table import LabelTable
 
 FILE = "FILE[:KEY]"
+Predicted = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROBABILITIES",
+        help="Predicted probabilities, samples x classes or passes x samples x classes: .npy, .npz or .npz:KEY; "
+        "or .csv, .tsv or .parquet with a column for each class, and ids in a column 'id'.",
+    ),
+]
 
 
 def judge(
-    probabilities: Annotated[
-        str,
-        typer.Argument(
-            metavar="PROBABILITIES",
-            help="Predicted probabilities, samples x classes or passes x samples x classes: .npy, .npz or .npz:KEY; "
-            "or .csv, .tsv or .parquet with a column for each class, and ids in a column 'id'.",
-        ),
-    ],
+    probabilities: Predicted,
     out_dir: Annotated[str, typer.Option("--out", metavar="RUN", help="Run directory, a new folder.")],
     labels: Annotated[
         str | None,
