@@ -4,6 +4,8 @@ import labelmend as lm
 
 run = lm.train("photos/", out="runs/photos")
 run.suspects(20)
+
+table = lm.judge(labels, probabilities)
 """
 
 from typing import TYPE_CHECKING, Any
@@ -12,12 +14,12 @@ from .errors import InputError
 from .training.config import TrainConfig
 
 if TYPE_CHECKING:
-    from .faces.python import Run, load, train
+    from .faces.python import Run, judge, load, train
 
 __version__ = "0.1.0"
-__all__ = ["InputError", "Run", "TrainConfig", "load", "train"]
+__all__ = ["InputError", "Run", "TrainConfig", "judge", "load", "train"]
 
-_HOMES = {"Run": "faces.python", "load": "faces.python", "train": "faces.python"}
+_HOMES = dict.fromkeys(("Run", "judge", "load", "train"), "faces.python")
 
 
 def __getattr__(name: str) -> Any:

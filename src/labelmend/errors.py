@@ -8,6 +8,8 @@ from typing import TypeVar
 
 Known = TypeVar("Known")
 MOST_NAMED = 40
+FEWEST_JUDGED = 20
+"""Samples from which on labels must repeat to be classes."""
 STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -40,6 +42,17 @@ def listed(names: Iterable[str]) -> str:
     every = list(names)
     more = f" and {len(every) - MOST_NAMED:,} more" if len(every) > MOST_NAMED else ""
     return visible(", ".join(every[:MOST_NAMED])) + more
+
+
+def refuse_unrepeated(name: str, counts: Iterable[int]) -> None:
+    """Refuse labels, counted by their values, that are no classes: most samples have a label of their own."""
+    times = list(counts)
+    alone = times.count(1)
+    if sum(times) >= FEWEST_JUDGED and 2 * alone > sum(times):
+        raise InputError(
+            f"{alone:,} of {sum(times):,} labels of {name} occur only once, so they are no classes; are they "
+            "measurements or ids?"
+        )
 
 
 def lookup(kind: str, name: str, known: Mapping[str, Known]) -> Known:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ..errors import InputError
+from ..errors import InputError, refuse_unrepeated
 from .kinds import Kind
 from .kinds.images import ImageFiles
 from .preflight import Problem, class_order, clean_label
@@ -162,6 +162,8 @@ def check_class_count(samples: Samples) -> None:
             f"{samples.name} has {count:,} classes, and at most {MOST_CLASSES:,} are taken; are the labels "
             "measurements or ids?"
         )
+    observed = samples.labels.observed
+    refuse_unrepeated(samples.name, torch.bincount(observed[observed >= 0], minlength=count).tolist())
 
 
 def label_names(labels: Sequence[object], locations: Sequence[str]) -> tuple[list[str], list[Problem]]:

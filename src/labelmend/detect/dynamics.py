@@ -41,7 +41,7 @@ def judge_passes(labels: Any, probabilities: Any) -> Judgement:
     ledger, classes = Ledger(len(given)), values.shape[2]
     ledger.keep_mean_probs(classes)
     for number, one in enumerate(values, start=1):
-        rows = np.asarray(one, dtype=np.float32)
+        rows = np.array(one, dtype=np.float32)  # a copy: torch takes no read-only memory, as of a file
         total = rows.sum(axis=1, keepdims=True)
         if not np.isfinite(total).all() or (rows < 0).any() or not (total > 0).all():
             raise InputError(f"the probabilities of pass {number} are negative, not finite or all zero in a row")

@@ -1,6 +1,7 @@
 """What the label table says of the data set as a whole: noise rate, classes, confusion, and how far to trust it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,22 @@ ADVICE = (
 )
 
 
+MOST_PAIRED = 1_000
+"""Classes up to which the transition matrix is given: of 5,000 classes it would have 25 million entries."""
+BINS = 10
+
+
+def summarised(table: LabelTable, judgement: Judgement) -> LabelTable:
+    """The table of a judgement, with what is known of all labels together."""
+    return replace(table, noise=describe_noise(table, judgement))
+
+
 def describe_noise(table: LabelTable, judgement: Judgement) -> dict[str, Any]:
     """The content of `noise.json`."""
     verdicts, flagged = table.verdict, table.flagged
-    agreed = transition(table) if judgement.transition is None else judgement.transition
+    agreed = None
+    if len(table.class_names) <= MOST_PAIRED:
+        agreed = np.round(transition(table) if judgement.transition is None else judgement.transition, 5).tolist()
     described = {
         "finding": judgement.finding,
         "headline": "",
@@ -34,7 +47,7 @@ def describe_noise(table: LabelTable, judgement: Judgement) -> dict[str, Any]:
         "expected_precision": float(table.noisy_probability[flagged].mean()) if flagged.any() else None,
         "fitted": judgement.fitted,
         "classes": class_rates(table),
-        "transition": np.round(agreed, 5).tolist(),
+        "transition": agreed,
     }
     return described | {"headline": headline(described, len(table))}
 
@@ -55,6 +68,25 @@ def headline(noise: Mapping[str, Any], samples: int) -> str:
         return f"The labels look clean: no evidence of wrong ones among {samples:,}, so every label is kept."
     doubtful = "The most doubtful labels are ranked, and none is flagged."
     return f"Whether labels are wrong cannot be told: {noise['reason']}. {doubtful}"
+
+
+def detection_quality(table: LabelTable) -> dict[str, float] | None:
+    """How well wrong labels were found, where the truth is known.
+
+    `calibration_error` is the mean distance between P(wrong) and the share of wrong labels, over ten bins of P(wrong).
+    """
+    wrong, flagged = table.wrong, table.flagged
+    if wrong is None:
+        return None
+    found = int((wrong & flagged).sum())
+    bins = np.minimum((table.noisy_probability * BINS).astype(int), BINS - 1)
+    apart = np.bincount(bins, weights=table.noisy_probability - wrong, minlength=BINS)
+    return {
+        "precision": found / max(int(flagged.sum()), 1),
+        "recall": found / max(int(wrong.sum()), 1),
+        "f1": 2 * found / max(int(flagged.sum()) + int(wrong.sum()), 1),
+        "calibration_error": float(np.abs(apart).sum() / len(table)),
+    }
 
 
 def class_rates(table: LabelTable) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import lookup
+from ..errors import InputError, lookup
 from .judge import FOUND, Judgement
 from .predictions import Floats, Ints
 
@@ -37,7 +37,8 @@ class LabelTable:
     `rival` is the class that a label should be if it is wrong, and `agreement` how sure that is then; a higher `score`
     is a more suspicious label. Labels whose P(wrong) reaches `threshold` are flagged; None flags none. Columns are read
     by name, as `table["noisy_probability"]`: `id given noisy_probability suggested confidence loss margin steadiness
-    verdict rank`, and `truth` where it is known.
+    verdict rank`, and `truth` where it is known. `noise` is what is known of all labels together, as
+    `summary.describe_noise` gives it.
     """
 
     ids: Sequence[str]
@@ -52,6 +53,7 @@ class LabelTable:
     score: Floats
     truth: Ints | None = None
     threshold: float | None = SURE
+    noise: dict[str, Any] | None = None
 
     @classmethod
     def of(
@@ -82,6 +84,39 @@ class LabelTable:
     def __len__(self) -> int:
         return len(self.given)
 
+    def __repr__(self) -> str:
+        return f"<label table of {len(self):,} samples: {self.noise['headline'] if self.noise else 'not summarised'}>"
+
+    @property
+    def noise_rate(self) -> float:
+        """Estimated share of wrong labels."""
+        return float(self._described("rate"))
+
+    @property
+    def noise_interval(self) -> tuple[float, float]:
+        """Where that share lies with 95 % confidence."""
+        low, high = self._described("interval")
+        return float(low), float(high)
+
+    @property
+    def finding(self) -> str:
+        """`wrong labels found`, `looks clean` or `cannot judge`."""
+        return str(self._described("finding"))
+
+    def summary(self) -> str:
+        """What was found, in sentences for everybody."""
+        return str(self._described("headline"))
+
+    def _described(self, key: str) -> Any:
+        if self.noise is None:
+            raise InputError("this label table was made without a summary of its noise; labelmend.judge gives one")
+        return self.noise[key]
+
+    @property
+    def wrong(self) -> NDArray[np.bool_] | None:
+        """Which labels are really wrong, where the truth is known."""
+        return None if self.truth is None else np.asarray(self.given != self.truth)
+
     @property
     def columns(self) -> list[str]:
         """Names of the columns."""
@@ -97,11 +132,11 @@ class LabelTable:
             values = np.asarray(self.class_names, dtype=object)[values]
         return values
 
-    def to_pandas(self) -> Any:
-        """The table as a DataFrame."""
+    def to_pandas(self, rows: Any = slice(None)) -> Any:
+        """The table, or these rows of it, as a DataFrame."""
         import pandas
 
-        return pandas.DataFrame({name: self[name] for name in self.columns})
+        return pandas.DataFrame({name: self[name][rows] for name in self.columns}, index=np.arange(len(self))[rows])
 
     @cached_property
     def flagged(self) -> NDArray[np.bool_]:

@@ -12,11 +12,12 @@ from typer.core import TyperCommand, TyperGroup
 
 from ..errors import InputError, InterruptedRunError, StorageError, visible
 from .commands import find, fix, research, use
+from .commands.judge import judge
 from .console import err, out
 
 FIND, FIX, USE, RESEARCH = "Find wrong labels", "Fix them", "Use the model", "Research"
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
-    FIND: (find.train, find.labels, find.report, find.demo),
+    FIND: (find.train, judge, find.labels, find.report, find.demo),
     FIX: (fix.apply, fix.undo),
     USE: (use.predict, use.export),
     RESEARCH: (research.methods, research.noise),

@@ -39,7 +39,7 @@ IdColumn = Annotated[str | None, described("id_column")]
 SkipBad = Annotated[bool, described("skip_bad")]
 Seed = Annotated[int, described("seed")]
 Threads = Annotated[int | None, described("threads")]
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory that 'labelmend train' made.")]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory that 'labelmend train' or 'judge' made.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 
 

@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 import weakref
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ from ..run.directory import RunDirectory
 from ..training.config import TrainConfig
 
 if TYPE_CHECKING:
+    from ..detect.table import LabelTable
     from ..run.model import Model
 
 SHOWN = 20
@@ -71,8 +73,37 @@ def train(
     return run
 
 
+def judge(
+    labels: Any, probabilities: Any, *, class_names: Sequence[Any] | None = None, ids: Any = None, truth: Any = None
+) -> "LabelTable":
+    """Judge labels by probabilities that your own model predicted, [samples, classes], and give the label table.
+
+    The model must not have been trained on the samples it predicts, as in cross-validation: what it memorised looks
+    right. Probabilities [passes, samples, classes] of a training run, the earliest pass first, are taken too. Both are
+    arrays, tensors, lists or pandas objects. Labels are positions in the columns or class names; `class_names` names
+    the columns, by default as a DataFrame does, or by the distinct labels in their order. `ids` name the samples, by
+    default as the index does. `truth`, where it is known, is only kept beside the labels.
+
+    >>> import labelmend, numpy
+    >>> animals = numpy.array(["cat", "dog", "owl"])
+    >>> truth = numpy.arange(300) % 3
+    >>> labels = animals[numpy.where(numpy.arange(300) % 10 == 0, (truth + 1) % 3, truth)]
+    >>> table = labelmend.judge(labels, 0.9 * numpy.eye(3)[truth] + 0.1 / 3)
+    >>> table.finding, round(table.noise_rate, 2), int(table.flagged.sum())
+    ('wrong labels found', 0.1, 30)
+    >>> print(table["given"][0], table["suggested"][0], table["verdict"][0])
+    dog cat relabel
+
+    `table.summary()` is the finding in a sentence, `table.suspects()` are the rows of the flagged labels, the most
+    suspicious first, and `table.to_pandas(table.suspects())` shows them.
+    """
+    from ..detect.judged import judged_table
+
+    return judged_table(labels, probabilities, class_names=class_names, ids=ids, truth=truth)
+
+
 def load(path: str | Path) -> "Run":
-    """A run that `labelmend train` or `labelmend.train` made."""
+    """A run that `labelmend train`, `labelmend judge` or `labelmend.train` made."""
     return Run(RunDirectory.existing(Path(path)))
 
 

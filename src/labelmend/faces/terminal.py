@@ -126,9 +126,13 @@ def show_summary(run: RunDirectory, console: Console) -> None:
         grid.add_row("advice", noise["advice"])
     if summary["auc"] is not None:
         grid.add_row("AUC", f"{summary['auc']:.4f} for telling wrong labels from right ones")
+    if summary.get("f1") is not None:
+        grid.add_row(
+            "F1", f"{summary['f1']:.4f} of the flagged labels, calibration error {summary['calibration_error']:.3f}"
+        )
     console.print(grid, highlight=False, markup=False)
     lines = [f"labels    {run.labels_csv}", f"report    {run.report}"]
-    if noise["flagged"]:
+    if noise["flagged"] and described["config"]["source"]:
         lines.append(f"next      labelmend apply {shlex.quote(str(run.path))} --out DEST shows what would change")
     for line in lines:  # not in the grid, which would break a long path or command in two
         console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -58,7 +58,8 @@ def open_labelled(path: str, options: SourceOptions) -> LabelledSource:
     """Open a source without decoding its images; InputError if it is not there or cannot be written again."""
     if not path:
         raise InputError(
-            "the run was trained on Python objects; there is no file to correct, so take the labels of its corrections"
+            "the run knows no file to correct: it was trained on Python objects, or judged without --source; take the "
+            "labels of its corrections"
         )
     if path not in NAMED and not Path(path).exists():
         raise InputError(f"the source {path} is not there; run this in the folder where the run was started")

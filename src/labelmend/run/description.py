@@ -1,12 +1,21 @@
 """run.json: what was trained on what, with which options, how far the run came, and what it found."""
 
 import json
+import platform
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
 from ..files import to_json, write_atomic
+
+VERSIONED = ("labelmend", "torch", "accelerate", "numpy", "scikit-learn", "safetensors", "pyarrow")
+
+
+def versions() -> dict[str, str]:
+    """Versions of everything that the numbers of a run depend on."""
+    return {"python": platform.python_version()} | {name: version(name) for name in VERSIONED}
 
 
 def write_description(path: Path, description: Mapping[str, Any]) -> None:

@@ -45,6 +45,15 @@ class RunDirectory:
             raise InputError(f"{path} is not a run directory: it has no run.json")
         return run
 
+    def check_unused(self, remedy: str = "choose another --out") -> None:
+        """Refuse a place where something is already; `remedy` is what to do about a run that is there."""
+        if self.path.is_file():
+            raise InputError(f"{self.path} is a file; --out takes a folder")
+        if self.run_json.is_file():
+            raise InputError(f"{self.path} holds a run that is {self.read().get('status')}; {remedy}")
+        if self.path.is_dir() and any(path.name != ".lock" for path in self.path.iterdir()):
+            raise InputError(f"{self.path} is not empty and holds no run; choose another --out")
+
     def create(self, description: Mapping[str, Any]) -> None:
         """Make the folders and write run.json."""
         self.checkpoints.mkdir(parents=True, exist_ok=True)

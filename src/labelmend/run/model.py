@@ -120,7 +120,10 @@ def load_model(run: RunDirectory | str | Path) -> Model:
     """The model of a finished run, which may be given by its path; nothing is unpickled."""
     run = run if isinstance(run, RunDirectory) else RunDirectory.existing(Path(run))
     if not run.model.is_file():
-        raise InputError(f"{run.path} has no model.safetensors; the run is {run.read().get('status')}")
+        described = run.read()
+        if described.get("kind") == "judged":
+            raise InputError(f"the run in {run.path} has no model: it judged the predictions of another one")
+        raise InputError(f"{run.path} has no model.safetensors; the run is {described.get('status')}")
     try:
         described = read_json(str(run.model_json))
         shape, classes = [int(size) for size in described["shape"]], [str(name) for name in described["classes"]]

@@ -1,9 +1,7 @@
 """Everything that can be checked, read and chosen before the first epoch."""
 
-import platform
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +16,12 @@ from ..data.trusted import trust
 from ..errors import InputError
 from ..methods import RegisteredMethod, find
 from ..nets import build_net, start_from
+from ..run.description import versions
 from ..run.directory import RunDirectory
 from .config import Optimisation, TrainConfig
 from .defaults import Defaults, choose_defaults
 from .engine import Engine
 from .settings import check_keys, parse
-
-VERSIONED = ("labelmend", "torch", "accelerate", "numpy", "scikit-learn", "safetensors", "pyarrow")
 
 
 @dataclass
@@ -69,7 +66,7 @@ class Prepared:
             "noise": self.noise,
             "preflight": {"skipped": self.preflight.skipped, "notes": len(self.preflight.notes)},
             "machine": {"device": self.engine.device, "processes": self.engine.processes},
-            "versions": {"python": platform.python_version()} | {name: version(name) for name in VERSIONED},
+            "versions": versions(),
         }
 
 
@@ -136,18 +133,10 @@ def apply_label_options(
 
 
 def _check_place(run: RunDirectory, config: TrainConfig) -> None:
-    if run.path.is_file():
-        raise InputError(f"{run.path} is a file; --out takes a folder")
-    if run.run_json.is_file():
-        if not config.resume:
-            state = run.read().get("status")
-            raise InputError(
-                f"{run.path} holds a run that is {state}; continue it with --resume or choose another --out"
-            )
-    elif config.resume:
+    if not config.resume:
+        run.check_unused("continue it with --resume or choose another --out")
+    elif not run.run_json.is_file():
         raise InputError(f"there is no run to resume in {run.path}")
-    elif run.path.is_dir() and any(path.name != ".lock" for path in run.path.iterdir()):
-        raise InputError(f"{run.path} is not empty and holds no run; choose another --out")
 
 
 def check_same(before: dict[str, Any], now: dict[str, Any], *, allow_drift: bool) -> None:
