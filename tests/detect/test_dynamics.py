@@ -3,6 +3,7 @@ import pytest
 import torch
 from made import made, symmetric
 
+from labelmend.detect import dynamics
 from labelmend.detect.dynamics import _judge_margins, judge_ledgers, judge_passes
 from labelmend.detect.judge import CLEAN, FOUND, UNKNOWN, best_threshold, judge_predictions
 from labelmend.detect.ledger import Ledger
@@ -154,7 +155,18 @@ def test_a_network_that_doubts_many_labels_without_telling_them_apart_is_called_
     assert both([ledger(logits, labels, keep=True)], labels).finding == UNKNOWN
 
 
-def test_the_log_odds_of_both_judges_are_averaged():
+def test_groups_of_margins_far_apart_decide_alone():
+    logits, labels, _, _ = two_groups(np.random.default_rng(8), samples=600)
+    kept = ledger(logits, labels, keep=True)
+    margins, found = by_margins([kept], labels), both([kept], labels)
+    assert margins.fitted["gap"] > dynamics.FAR_APART
+    assert np.array_equal(found.probability, margins.probability)
+    assert np.array_equal(found.score, margins.score)
+    assert found.interval == margins.interval
+
+
+def test_the_log_odds_of_both_judges_are_averaged_where_groups_are_nearer(monkeypatch):
+    monkeypatch.setattr(dynamics, "FAR_APART", np.inf)
     logits, labels, _, _ = two_groups(np.random.default_rng(8), samples=600)
     kept = ledger(logits, labels, keep=True)
     margins, predictions = by_margins([kept], labels), judge_predictions(labels, kept.mean_probs.numpy())
@@ -162,13 +174,14 @@ def test_the_log_odds_of_both_judges_are_averaged():
     found = both([kept], labels)
     for row in range(600):
         odds = [np.clip(p, 1e-6, 1 - 1e-6) for p in (margins.probability[row], predictions.probability[row])]
-        mean = sum(np.log(p / (1 - p)) for p in odds) / 2
+        first, second = (np.log(p / (1 - p)) for p in odds)
+        mean = (2 * first + second) / 3
         assert found.probability[row] == pytest.approx(1 / (1 + np.exp(-mean)))
     assert found.threshold == best_threshold(found.probability)
     assert found.interval[0] == min(margins.interval[0], predictions.interval[0])
     assert found.interval[1] == max(margins.interval[1], predictions.interval[1])
     assert found.mixture == margins.mixture
-    assert found.fitted == predictions.fitted
+    assert found.fitted == margins.fitted | predictions.fitted
 
 
 def test_where_one_judge_finds_nothing_the_judge_of_predictions_counts():
@@ -187,7 +200,8 @@ def test_mean_probabilities_of_several_networks_are_averaged():
     logits, labels, _, _ = two_groups(np.random.default_rng(10))
     first, second = ledger(logits, labels, keep=True), ledger(logits * 0.3, labels, keep=True)
     mean = (first.mean_probs + second.mean_probs) / 2
-    assert both([first, second], labels).fitted == judge_predictions(labels, mean.numpy()).fitted
+    fitted = judge_predictions(labels, mean.numpy()).fitted
+    assert {name: both([first, second], labels).fitted[name] for name in fitted} == fitted
 
 
 def test_one_pass_is_judged_as_predictions_are():

@@ -97,7 +97,6 @@ def test_a_judged_run_has_the_files_that_other_commands_read(files, labelmend, n
     assert "judged without --source" in refused.stderr
 
 
-
 def test_a_judged_run_has_a_report(files, labelmend):
     ended = labelmend("judge", files / "probs.npy", "--labels", files / "labels.csv", "--out", files / "run")
     assert ended.returncode == 0

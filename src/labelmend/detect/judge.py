@@ -152,11 +152,11 @@ def ranks(values: Floats) -> Floats:
 def _finding(samples: int, learned: float, sigmas: float, doubted: float, sharpness: Sharpness) -> tuple[Finding, str]:
     """What can be said of the labels as a whole, and why."""
     if samples < FEWEST:
-        return UNKNOWN, f"{samples} samples are too few to judge"
+        return UNKNOWN, f"{samples} samples are too few"
     if learned < LEARNED or sigmas < LEARNED_SIGMAS:
-        return UNKNOWN, (
-            f"the predictions explain {max(learned, 0):.1%} of the labels: the network learned nothing, or the labels "
-            "are random"
+        return (
+            UNKNOWN,
+            "the network predicts labels no better than chance: it learned nothing, or the labels are random",
         )
     if sharpness.overall >= SHARPENED:
         return FOUND, "labels contradict the network where it should be sure"
@@ -165,7 +165,7 @@ def _finding(samples: int, learned: float, sigmas: float, doubted: float, sharpn
         return FOUND, "more labels contradict the network than it can be wrong about"
     if doubted <= FEW_DOUBTS:
         return CLEAN, f"the network doubts {doubted:.1%} of the labels, no more than it is unsure of"
-    return UNKNOWN, f"the network doubts {doubted:.0%} of the labels and is as unsure itself: it is too weak to tell"
+    return UNKNOWN, f"the network doubts {doubted:.0%} of the labels and is as unsure itself, so that it is too weak"
 
 
 def _learned(predictions: Predictions, own: Floats) -> tuple[float, float]:

@@ -58,7 +58,7 @@ def headline(noise: Mapping[str, Any], samples: int) -> str:
     if finding == FOUND:
         low, high = noise["interval"]
         right = noise["expected_precision"]
-        really = "" if right is None else f", and about {right:.0%} of those should really be wrong"
+        really = "" if right is None else f"; about {right:.0%} of the flagged labels should really be wrong"
         return (
             f"About {noise['rate']:.1%} of {samples:,} labels look wrong (between {low:.1%} and {high:.1%}): "
             f"{noise['flagged']:,} are flagged, {noise['relabel']:,} to relabel and {noise['look']:,} to look at"
@@ -67,7 +67,7 @@ def headline(noise: Mapping[str, Any], samples: int) -> str:
     if finding == CLEAN:
         return f"The labels look clean: no evidence of wrong ones among {samples:,}, so every label is kept."
     doubtful = "The most doubtful labels are ranked, and none is flagged."
-    return f"Whether labels are wrong cannot be told: {noise['reason']}. {doubtful}"
+    return f"Whether labels are wrong cannot be told, because {noise['reason']}. {doubtful}"
 
 
 def detection_quality(table: LabelTable) -> dict[str, float] | None:
