@@ -35,7 +35,7 @@ def result_of(page):
 def test_the_headline_says_rate_interval_flags_and_precision_in_one_sentence(make_run):
     sentence = re.search(r"<h1>(.*?)</h1>", page_of(make_run(samples=1000))).group(1)
     shape = r"About [\d.]+% of 1,000 labels look wrong \(between [\d.]+% and [\d.]+%\): \d+ are flagged, \d+ to relabel"
-    assert re.match(shape + r" and \d+ to look at, and about 97% of those should really be wrong\.$", sentence)
+    assert re.match(shape + r" and \d+ to look at; about 97% of the flagged labels should really be wrong\.$", sentence)
 
 
 @pytest.mark.parametrize("finding", [FOUND, CLEAN, UNKNOWN])
