@@ -1,1 +1,18 @@
-"""Which labels are wrong: arrays in, a table out."""
+"""Which labels are wrong: arrays in, a table out. Needs no files, no data sets and no trainer."""
+
+from .dynamics import judge_ledgers, judge_passes
+from .judge import Judgement, judge_predictions
+from .ledger import Ledger
+from .summary import describe_noise, headline
+from .table import LabelTable
+
+__all__ = [
+    "Judgement",
+    "LabelTable",
+    "Ledger",
+    "describe_noise",
+    "headline",
+    "judge_ledgers",
+    "judge_passes",
+    "judge_predictions",
+]
