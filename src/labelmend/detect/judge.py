@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .predictions import Floats, Ints, Predictions, calibration_factor, read_predictions, softmax
 from .sharpness import Sharpness, estimate_sharpness
-from .two_ways import MOST_PAIRED, Habits, by_class_and_label, fit_two_ways, posterior, sharpened
+from .two_ways import MOST_PAIRED, by_class_and_label, fit_two_ways, posterior, sharpened
 
 Finding = Literal["wrong labels found", "looks clean", "cannot judge"]
 FOUND: Finding = "wrong labels found"
@@ -19,6 +19,8 @@ FITTED = 20_000
 """Samples that parameters are fitted to; all samples are judged."""
 START_AMBIGUITY = 0.6
 """Share of labels that ambiguity is taken to have made before labels say otherwise."""
+REFITTED = 5_000
+"""Samples of the refits for the interval of the noise rate, which tell differences only."""
 FEWEST = 10
 SHARPENED = 1.5
 """Exponent of the truth from which labels contradict the network where it should be sure."""
@@ -106,7 +108,8 @@ def judge_predictions(labels: ArrayLike, probabilities: Any) -> Judgement:
     rate = float(probability.mean())
     interval = 0.0, max(float(doubted.mean()), rate) if finding == CLEAN else 1.0
     if finding == FOUND:
-        interval = _interval(some, own[rows], sharpness, probability, rows)
+        few = rows[:: -(-len(rows) // REFITTED)]
+        interval = _interval(predictions.take(few), own[few], sharpness, probability, few)
     clipped = np.clip(own.astype(np.float64), 1e-12, 1 - 1e-12)
     return Judgement(
         probability=probability,
@@ -194,8 +197,8 @@ def _interval(
     rate, refitted = float(probability.mean()), []
     for exponents in sharpness.plausible:
         truth = sharpened(some, exponents)
-        fitted: tuple[Habits, float, float] = fit_two_ways(truth, own, some, ambiguity=START_AMBIGUITY)
-        after = posterior(truth, own, some, *fitted[:2])
+        habits, ambiguity, _ = fit_two_ways(truth, own, some, ambiguity=START_AMBIGUITY)
+        after = posterior(truth, own, some, habits, ambiguity)
         refitted.append(float(1 - some.of_given(after).mean()) - float(probability[rows].mean()))
     error = 1.96 * float(np.sqrt(rate * (1 - rate) / len(probability)))
     return max(rate + min(*refitted, 0.0) - error, 0.0), min(rate + max(*refitted, 0.0) + error, 1.0)
