@@ -93,8 +93,7 @@ def judge_predictions(labels: ArrayLike, probabilities: Any) -> Judgement:
     factor = calibration_factor(raw.take(rows))
     predictions = raw.scaled(factor)
     some = predictions.take(rows)
-    seen = softmax(predictions.log_probs)
-    own = predictions.of_given(seen)
+    own = predictions.of_given(softmax(predictions.log_probs))
     sharpness = estimate_sharpness(some)
     doubted = predictions.predicted() != predictions.labels
     learned, sigmas = _learned(predictions, own)

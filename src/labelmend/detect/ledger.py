@@ -13,6 +13,8 @@ UNRIPE = 0.2
 """Share of a run whose passes do not count in the running means: the network has not learned enough yet."""
 FADE = 0.8
 """What a pass leaves of the weight of the passes before it, where recent passes count more."""
+MOST_MEAN_PROBS = 1 << 27
+"""Samples times classes, of 4 bytes each, up to which mean probabilities are kept for the judge."""
 
 
 class Ledger:
@@ -48,8 +50,9 @@ class Ledger:
         self.ripe = False
 
     def keep_mean_probs(self, classes: int) -> None:
-        """Keep the mean probability of every class over the passes that count: 4 bytes a sample and class."""
-        self.mean_probs = self.losses.new_zeros(len(self.losses), classes)
+        """Keep the mean probability of every class over the passes that count, unless that takes more than 512 MiB."""
+        if len(self.losses) * classes <= MOST_MEAN_PROBS:
+            self.mean_probs = self.losses.new_zeros(len(self.losses), classes)
 
     def keep_mean_log_probs(self, classes: int) -> None:
         """Keep what is predicted for every class, not only for the best one: 2 bytes a sample and class."""

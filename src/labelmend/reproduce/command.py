@@ -51,8 +51,7 @@ def reproduce(
     device: Annotated[str, described("device")] = TrainConfig.device,
     embedding: Annotated[str, typer.Option(help="How fig3 draws features: pca, or umap with its extra.")] = "pca",
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="List the runs with all hyperparameters and their estimated cost; make none."),
+        bool, typer.Option("--dry-run", help="List the runs with hyperparameters and estimated cost; make none.")
     ] = False,
     runs_only: Annotated[
         bool, typer.Option("--runs-only", help="Make the runs without printing or writing results.")

@@ -24,8 +24,6 @@ from .processes import Processes
 Predicted = tuple[Tensor, ...]
 """Index, labels, logits and, where they are kept, features of some samples."""
 AT_ONCE = 4096
-MOST_MEAN_PROBS = 1 << 27
-"""Samples times classes up to which the mean probabilities of all classes are kept for the judge: 512 MiB."""
 SAVE = 1
 """A request to save. It has the number of SIGHUP, which is never a request to stop; any such request outranks it."""
 
@@ -97,8 +95,7 @@ class Trainer:
         device = self.task.labels.device
         self.ledgers = [Ledger(len(self.task), device=device) for _ in self.learners]
         for learner, ledger in zip(self.learners, self.ledgers, strict=True):
-            if len(self.task) * self.task.classes <= MOST_MEAN_PROBS:
-                ledger.keep_mean_probs(self.task.classes)
+            ledger.keep_mean_probs(self.task.classes)
             if "mean_log_probs" in self.method.records:
                 ledger.keep_mean_log_probs(self.task.classes)
             if "features" in self.method.records:
