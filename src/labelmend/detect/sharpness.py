@@ -24,7 +24,8 @@ WEAK, STRONG = 0.45, 0.65
 """Exponent of the easiest tenth over that of the easier half, from a weak network to a strong one."""
 OVERSHOOT = 0.8
 """Power on the likelihood's exponent: it takes samples that the network is surely wrong about for wrong labels."""
-LARGEST = 12.0
+LARGEST = 100.0
+"""Exponent up to which is searched; doubts of weak networks must not all end at it, or they would look alike."""
 CLASS_SHRINKAGE = 50.0
 """Samples by which the exponent of a class is drawn to the common one."""
 FEWEST_OF_CLASS = 10
@@ -75,7 +76,7 @@ def _easy_exponent(log_probs: Floats, share: float) -> float:
     if doubt(1.0) <= SURE:
         return 1.0
     low, high = 0.0, float(np.log(LARGEST))
-    for _ in range(12):
+    for _ in range(16):
         middle = (low + high) / 2
         low, high = (middle, high) if doubt(float(np.exp(middle))) > SURE else (low, middle)
     return float(np.exp(high))
