@@ -12,8 +12,6 @@ from .normaliser import Normaliser
 if TYPE_CHECKING:
     from .images import ImageFiles
 
-Inputs = "Tensor | ImageFiles"
-
 
 class Kind(Protocol):
     """What the rest of the library asks of a kind of data. Whatever depends on the kind is answered here."""

@@ -16,18 +16,16 @@ from ..samples import Samples
 Array = NDArray[Any]
 
 
-def from_arrays(
-    name: str, x: Array, y: Array | None, *, test: tuple[Array, Array] | None = None, kind: Kind | None = None
-) -> Samples:
+def from_arrays(name: str, x: Array, y: Array | None, *, test: tuple[Array, Array] | None = None) -> Samples:
     """Samples of arrays `x` and `y`, evaluated on those of `test`; without `y`, samples without labels."""
-    found, inputs = as_inputs(name, x)
+    kind, inputs = as_inputs(name, x)
     if y is not None and len(np.atleast_1d(y)) != len(inputs):
         raise InputError(f"{name} has {len(inputs)} samples in x but {len(np.atleast_1d(y))} labels in y")
     rows = range(len(inputs))
     held = None if test is None else from_arrays(f"the test set of {name}", *test)
     return Samples.read(
         name,
-        kind or found,
+        kind,
         inputs,
         None if y is None else label_values(name, y),
         ids=[str(row) for row in rows],
