@@ -56,7 +56,7 @@ def run_with_progress(
     if not quiet:
         show_choices(prepared, console)
     log = log if prepared.run.writes else None
-    with observed(console, config.method, prepared.choices.epochs, log=log) as observer:
+    with observed(console, prepared.entry.id, prepared.choices.epochs, log=log) as observer:
         run, _ = train(
             prepared, observer=observer, signals=signals, afterwards=build_report if report else lambda run: None
         )
@@ -106,6 +106,7 @@ def show_choices(prepared: Prepared, console: Console) -> None:
         grid.add_row("note", str(note))
     if len(prepared.preflight.notes) > NOTES_SHOWN:
         grid.add_row("note", f"and {len(prepared.preflight.notes) - NOTES_SHOWN:,} more in preflight.json")
+    grid.add_row("method", f"{chosen.method} ({chosen.reasons['method']})")
     grid.add_row("net", f"{chosen.net} ({chosen.reasons['net']})")
     grid.add_row("epochs", f"{chosen.epochs} ({chosen.reasons['epochs']})")
     grid.add_row("batch", f"{chosen.batch_size} ({chosen.reasons['batch_size']})")

@@ -18,8 +18,9 @@ from ..methods import RegisteredMethod, find
 from ..nets import build_net, start_from
 from ..run.description import versions
 from ..run.directory import RunDirectory
+from .budget import parse_duration
 from .config import Optimisation, TrainConfig
-from .defaults import Defaults, choose_defaults
+from .defaults import Defaults, Situation, choose_defaults, default_method
 from .engine import Engine
 from .settings import check_keys, parse
 
@@ -46,14 +47,7 @@ class Prepared:
             "config": asdict(self.config),
             "options": asdict(self.options),
             "optimisation": asdict(self.optimisation),
-            "chosen": {
-                "net": self.choices.net,
-                "epochs": self.choices.epochs,
-                "batch_size": self.choices.batch_size,
-                "threads": self.choices.threads,
-                "augment": None if self.choices.augment is None else asdict(self.choices.augment),
-                "reasons": self.choices.reasons,
-            },
+            "chosen": asdict(self.choices),
             "data": {
                 "name": self.data.name,
                 "samples": len(self.data),
@@ -77,18 +71,10 @@ def prepare(
 
     `data` are samples of Python objects, used in place of the configuration's source.
     """
-    entry = find(config.method)
-    check_keys(config.settings, entry.options, Optimisation)
-    options: Any = parse(entry.options, config.settings)
-    optimisation = parse(Optimisation, config.settings)
+    engine = Engine.choose(config, parse(Optimisation, config.settings))
+    named = None if config.method is None else _method(config, config.method)
+    seconds = None if config.time is None else parse_duration(config.time)
     spec = None if config.noise is None else NoiseSpec.parse(config.noise)
-    if entry.needs_trusted and config.trusted is None:
-        raise InputError(
-            f"{entry.id} needs some samples whose labels are known to be right: --trusted ids.csv names them in a "
-            "column 'id', and if the given labels are not right, gives those in a column 'label'; or, where the truth "
-            "is known as after --noise, --trusted 10-per-class takes ten of each class"
-        )
-    engine = Engine.choose(config, optimisation)
     run = RunDirectory(Path(config.out), writes=engine.rank == 0)
     if run.writes:
         try:
@@ -101,11 +87,29 @@ def prepare(
     else:
         data, preflight = check_samples(data, options_of_source, advance=advance)
     data, noise = apply_label_options(data, config, spec)
-    choices = choose_defaults(data, config, optimisation, on_gpu=engine.device != "cpu")
+    entry, options, optimisation = named or _method(config, default_method(data, config, on_gpu=engine.on_gpu))
+    before = run.read().get("chosen") if config.resume else None
+    networks = entry.build(options, 1).networks
+    situation = Situation(data, engine, entry.id, networks, seconds, before if isinstance(before, dict) else {})
+    choices = choose_defaults(situation, config, optimisation)
     trial = build_net(choices.net, data.shape, len(data.class_names), rng=generator(0, "check"))
     if config.init is not None:
         start_from(trial, config.init)
     return Prepared(config, entry, options, optimisation, data, preflight, choices, engine, run, noise)
+
+
+def _method(config: TrainConfig, id: str) -> tuple[RegisteredMethod, Any, Optimisation]:
+    """A method with its options and those of the optimisation, as far as they can be checked without the data."""
+    entry = find(id)
+    check_keys(config.settings, entry.options, Optimisation)
+    options: Any = parse(entry.options, config.settings)
+    if entry.needs_trusted and config.trusted is None:
+        raise InputError(
+            f"{entry.id} needs some samples whose labels are known to be right: --trusted ids.csv names them in a "
+            "column 'id', and if the given labels are not right, gives those in a column 'label'; or, where the truth "
+            "is known as after --noise, --trusted 10-per-class takes ten of each class"
+        )
+    return entry, options, parse(Optimisation, config.settings)
 
 
 def source_options(config: TrainConfig) -> SourceOptions:
@@ -153,7 +157,8 @@ def check_same(before: dict[str, Any], now: dict[str, Any], *, allow_drift: bool
         if before.get(key) != now[key]:
             raise InputError(f"the run was made with another {key}; resume it with the options it was started with")
     chosen = {
-        name: (before["chosen"].get(name), now["chosen"][name]) for name in ("net", "epochs", "batch_size", "augment")
+        name: (before["chosen"].get(name), now["chosen"][name])
+        for name in ("method", "net", "epochs", "batch_size", "augment", "optimiser")
     }
     for name, (old, new) in chosen.items():
         if old != new:

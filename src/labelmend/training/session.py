@@ -156,7 +156,7 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
     )
     write_labels(run, table)
     write_noise(run, describe_noise(table, judgement))
-    networks = [learner.network.eval() for learner in trainer.learners]
+    networks = [learner.evaluated.eval() for learner in trainer.learners]
     model = Model(networks, normalise.to(trainer.task.labels.device), data.kind, data.shape, data.class_names)
     write_evidence(run, data, table, model)
     write_model(run, model, net=prepared.choices.net, norm_at=norm_at(prepared.options))

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ...core import generator
 from ...errors import InputError, StorageError
+from ...nets import FAST_NETS
 from ..preflight import Problem
 from . import decode
 from .augment import Augment
@@ -161,27 +162,31 @@ class Images:
         square = torch.stack([(c @ level.square()) / c.sum() for c in counts])
         return Normaliser.from_moments(mean, (square - mean.square()).clamp_min(0).sqrt())
 
-    def default_net(self, shape: Sequence[int], *, on_gpu: bool) -> tuple[str, str]:
-        """A residual network that the machine can train, or a smaller one for very small images."""
+    def default_nets(self, shape: Sequence[int], *, on_gpu: bool) -> tuple[Sequence[str], str]:
+        """A network that the machine can train, or a smaller one for very small images."""
         side = min(shape[1:])
         if side < SMALLEST_CROPPED:
-            return "convnet", f"images of {side} px are too small for a residual network"
+            return ("convnet",), f"images of {side} px are too small for a deeper network"
         if on_gpu:
-            return "preact-resnet18", "the paper's network, and there is a GPU"
-        return "slim-resnet", "a residual network that a CPU can train"
+            return ("preact-resnet18",), "the paper's network, and there is a GPU"
+        return FAST_NETS, "good after few epochs, so that a CPU can train it"
 
-    def augmentation(self, shape: Sequence[int], asked: str) -> tuple[Augment | None, str]:
-        """Random crops after padding by an eighth of the side, mirrored where that means the same."""
+    def augmentation(self, shape: Sequence[int], asked: str, *, gentle: bool) -> tuple[Augment | None, str]:
+        """Random crops after padding by an eighth of the side, mirrored where that means the same.
+
+        Gentle ones, for short runs, are padded by a sixteenth, with what lies inside the border.
+        """
         side = min(shape[1:])
-        pad = max(1, round(side / 8))
+        pad = max(1, round(side / (16 if gentle else 8)))
         if asked == "none":
             return None, "none, as asked"
         if asked != "auto":
-            return Augment(pad, flip=asked == "crop-flip"), f"{asked}, as asked"
+            return Augment(pad, flip=asked == "crop-flip", mirror=gentle), f"{asked}, as asked"
         if side < SMALLEST_CROPPED:
             return None, f"none: moving images of {side} px loses parts of them"
         name = "crop and flip" if self.flips else "crop without flip"
-        return Augment(pad, flip=self.flips), f"{name}, {pad} px of padding (an eighth of the side)"
+        part = "a sixteenth of the side, for a short run" if gentle else "an eighth of the side"
+        return Augment(pad, flip=self.flips, mirror=gentle), f"{name}, {pad} px of padding ({part})"
 
     def shown(self, inputs: Tensor, originals: ImageFiles | None, rows: Sequence[int]) -> dict[str, list[Any]]:
         """A small picture of each: of the original file where there is one, else of the pixels themselves."""
