@@ -42,7 +42,7 @@ def repeated(described: dict[str, Any]) -> dict[str, Any]:
     config, chosen = described["config"], described.get("chosen") or {}
     if not chosen.get("seconds"):
         return dict(config)
-    return config | {"time": None, "net": chosen["net"], "epochs": chosen["epochs"]}
+    return dict(config) | {"time": None, "net": chosen["net"], "epochs": chosen["epochs"]}
 
 
 def command_line(config: dict[str, Any]) -> str:

@@ -143,7 +143,9 @@ def _compile(prepared: Prepared, accelerator: Accelerator, trainer: Trainer) -> 
 def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> None:
     """Judge the labels and write what the run leaves behind: table, noise, evidence, model, summary and report."""
     run, data = prepared.run, prepared.data
-    judgement = judge_ledgers(trainer.ledgers, data.labels.observed, len(data.class_names))
+    judgement = judge_ledgers(
+        trainer.ledgers, data.labels.observed, len(data.class_names), held_out=trainer.method.cross_fitted
+    )
     if data.trusted is not None:
         judgement = judgement.trusting(data.trusted.numpy())
     truth = data.labels.truth

@@ -98,8 +98,9 @@ class Trainer:
 
     def __post_init__(self) -> None:
         device = self.task.labels.device
-        self.ledgers = [Ledger(len(self.task), device=device) for _ in self.learners]
-        for learner, ledger in zip(self.learners, self.ledgers, strict=True):
+        judged = self.learners[:1] if self.method.cross_fitted else self.learners
+        self.ledgers = [Ledger(len(self.task), device=device) for _ in judged]
+        for learner, ledger in zip(judged, self.ledgers, strict=True):
             ledger.keep_mean_probs(self.task.classes)
             if "mean_log_probs" in self.method.records:
                 ledger.keep_mean_log_probs(self.task.classes)
@@ -171,7 +172,7 @@ class Trainer:
     def _rate(self, epoch: int, step: int) -> float:
         if self.rates is None:
             return self.method.rate(epoch)
-        return self.rates((epoch - 1 + (step + 0.5) / self.feed.steps) / self.task.epochs)
+        return self.rates(self.method.schedule_progress(epoch, (step + 0.5) / self.feed.steps, self.task.epochs))
 
     def tracks(self, epoch: int) -> bool:
         """Whether a tracking pass follows this epoch."""
@@ -184,16 +185,19 @@ class Trainer:
         """
         self.observer.stage(epoch, "tracking", 0)
         finished = epoch - 1 if step else epoch
-        for learner, ledger in zip(self.learners, self.ledgers, strict=True):
+        for number, ledger in enumerate(self.ledgers):
             ledger.open_pass(finished / self.task.epochs)
             inside = (step,) if step else ()
             rng = generator(self.seed, "tracking", epoch, *inside) if self.method.track_augmented else None
-            self.processes.share_buffers(learner.evaluated)
             mine = torch.zeros(len(self.task), dtype=torch.bool, device=ledger.losses.device)
-            with learner.evaluating():
-                for index, *seen in in_bulk(self._predictions(learner, rng, features=ledger.features is not None)):
-                    ledger.write(index, *seen)
-                    mine[index] = True
+            for judge in range(len(self.learners)) if self.method.cross_fitted else [number]:
+                learner, rows = self.learners[judge], self.method.judged_by(judge)
+                self.processes.share_buffers(learner.evaluated)
+                with learner.evaluating():
+                    kept = ledger.features is not None
+                    for index, *seen in in_bulk(self._predictions(learner, rng, rows, features=kept)):
+                        ledger.write(index, *seen)
+                        mine[index] = True
             for values in ledger.recorded().values():
                 self.processes.combine(values, mine)
             check_losses(ledger.losses, epoch, self.sample_id)
@@ -227,8 +231,10 @@ class Trainer:
                 self.processes.combine(self.method.get_buffer(name), owned)
         self.visited.zero_()
 
-    def _predictions(self, learner: Learner, rng: torch.Generator | None, *, features: bool) -> Iterator[Predicted]:
-        for batch in self.feed.sweep(rng):
+    def _predictions(
+        self, learner: Learner, rng: torch.Generator | None, rows: Tensor | None, *, features: bool
+    ) -> Iterator[Predicted]:
+        for batch in self.feed.sweep(rng, rows=rows):
             if features:
                 with learner.features() as seen:
                     logits = learner(batch.inputs).float()
