@@ -75,9 +75,8 @@ def tell(
     robust = run_with_progress(asked, console, signals=signals, title="labelmend")
     chosen = robust.read()["chosen"]  # the plain training gets what labelmend chose, so that only the method differs
     same = replace(asked, net=chosen["net"], epochs=chosen["epochs"])
-    plain = run_with_progress(
-        replace(same, method=PLAIN, out=str(folder / PLAIN)), console, signals=signals, quiet=True, title="plain"
-    )
+    same = replace(same, method=PLAIN, out=str(folder / PLAIN))
+    plain = run_with_progress(same, console, signals=signals, quiet=True, report=False, title="plain    ")
     _compare(story, {f"plain training ({PLAIN})": plain, f"labelmend ({story.method})": robust}, console)
     _show_labels(story, Judged.read(robust), console)
 
@@ -193,11 +192,13 @@ def _show_row(
 
 
 def _caption(columns: dict[str, NDArray[Any]], row: int) -> list[Text]:
+    """The label and what it should be, and whether that is so."""
     given, suggested, truth = (str(columns[name][row]) for name in ("given", "suggested", "truth"))
     if columns["verdict"][row] == "relabel":
         labels = Text.assemble((given, "red strike"), (" → ", "dim"), (suggested, "bold"))
+        found = suggested == truth
     else:
         labels = Text.assemble((given, "red"), (" looks wrong", "dim"))
-    right = suggested == truth
-    mark = Text.assemble(("✓ ", "green"), "right") if right else Text.assemble(("✗ ", "red"), f"it is: {truth}")
-    return [labels, mark]
+        found = given != truth
+    told = "the label was right" if given == truth else f"truth: {truth}"
+    return [labels, Text.assemble(("✓ ", "green") if found else ("✗ ", "red"), (told, "dim"))]

@@ -47,10 +47,14 @@ def clothes(root: Path | None = None) -> Samples:
 
 def _pictures(count: int) -> Tensor:
     """The pictures of the sheet, uint8 [count, 1, side, side]."""
-    with Image.open(io.BytesIO(_content(SHEET)), formats=("PNG",)) as image:
-        sheet = np.array(image)
+    damaged = f"{EMBEDDED / SHEET} is damaged: it does not hold {count} pictures; install labelmend again"
+    try:
+        with Image.open(io.BytesIO(_content(SHEET)), formats=("PNG",)) as image:
+            sheet = np.array(image)
+    except (OSError, ValueError):
+        raise InputError(damaged) from None
     if sheet.shape != (count // ACROSS * SIDE, ACROSS * SIDE) or sheet.dtype != np.uint8:
-        raise InputError(f"{EMBEDDED / SHEET} is damaged: it does not hold {count} pictures; install labelmend again")
+        raise InputError(damaged)
     tiles = sheet.reshape(-1, SIDE, ACROSS, SIDE).transpose(0, 2, 1, 3).reshape(-1, 1, SIDE, SIDE)
     return torch.from_numpy(np.ascontiguousarray(tiles))
 
