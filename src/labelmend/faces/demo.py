@@ -28,6 +28,7 @@ from .terminal import histogram, run_with_progress
 SHOWN = 10
 MISTAKES = "mistakes.csv"
 PLAIN = "ce"
+YOURS = "labelmend train my-images/ --out runs/mine"
 
 
 @dataclass(frozen=True)
@@ -123,13 +124,16 @@ def _show_labels(story: Story, judged: Judged, console: Console) -> None:
     before = (columns["given"] != columns["truth"]).mean()
     after = (columns["suggested"] != columns["truth"]).mean()
     auc = judged.run.read()["summary"]["auc"]
+    better = "bold green" if after < before else "bold"
     console.print(
-        f"\nWrong labels: [bold]{before:.1%}[/bold] before, [bold green]{after:.1%}[/bold green] after taking "
+        f"\nWrong labels: [bold]{before:.1%}[/bold] before, [{better}]{after:.1%}[/{better}] after taking "
         f"the suggestions (AUC {auc:.4f}).",
         highlight=False,
     )
     run = judged.run
-    console.print(f"Every label: {run.labels_csv}\nReport:      {run.report}", highlight=False, soft_wrap=True)
+    lines = (f"Every label: {run.labels_csv}", f"Report:      {run.report}", f"Your data:   {YOURS}")
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _show_table(judged: Judged, console: Console) -> None:
