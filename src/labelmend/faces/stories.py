@@ -16,13 +16,13 @@ class Story:
     """A data set, how its labels are made wrong, how it is trained on, and how the demo begins.
 
     Noise is a kind and a rate or, as people err, the classes that each class is `taken_for` and at which rate, and the
-    rate of `slips` to any class. A method and a network of None are labelmend's own choice.
+    rate of `slips` to any class. A network and epochs of None are labelmend's own choice.
     """
 
     source: str
     opening: str
     sample: str
-    epochs: int
+    epochs: int | None
     method: str = TrainConfig.method
     net: str | None = None
     noise: str | None = None
