@@ -43,11 +43,12 @@ def run_with_progress(
     signals: Signals | None = None,
     quiet: bool = False,
     report: bool = True,
+    title: str | None = None,
 ) -> RunDirectory:
     """Prepare and train, showing what was chosen and why, and then the progress.
 
     `data` are samples of Python objects, in place of the configuration's source. Of several processes that train
-    together, only the first prints.
+    together, only the first prints. Progress is shown under `title`, by default the method.
     """
     console = console if os.environ.get("RANK", "0") == "0" else Console(quiet=True)
     log = None if config.log is None else EventLog(Path(config.out) / config.log)
@@ -56,7 +57,7 @@ def run_with_progress(
     if not quiet:
         show_choices(prepared, console)
     log = log if prepared.run.writes else None
-    with observed(console, prepared.entry.id, prepared.choices.epochs, log=log) as observer:
+    with observed(console, title or prepared.entry.id, prepared.choices.epochs, log=log) as observer:
         run, _ = train(
             prepared, observer=observer, signals=signals, afterwards=build_report if report else lambda run: None
         )

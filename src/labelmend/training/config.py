@@ -35,8 +35,8 @@ class TrainConfig:
         metadata=about(
             DATA,
             "A folder with one subfolder per class; a .csv, .tsv or .parquet with an image column or feature columns "
-            "and a label column; an .npz with arrays x and y; or one of digits, mnist, fashion-mnist, cifar10, "
-            "cifar100, tiny-imagenet, clothing1m.",
+            "and a label column; an .npz with arrays x and y; or one of clothes, digits, mnist, fashion-mnist, "
+            "cifar10, cifar100, tiny-imagenet, clothing1m.",
             metavar="SOURCE",
         )
     )
