@@ -114,12 +114,12 @@ def cleanlab(row: Row, seed: int, method: str) -> dict[str, Any]:
     }
 
 
-def out_of_fold(whole: Prepared, method: str, epochs: int, folder: Path) -> Any:
+def out_of_fold(whole: Prepared, method: str, epochs: int, folder: Path, *, folds: int = FOLDS) -> Any:
     """Each sample's probabilities by a network that did not see it."""
     data, given = whole.data, whole.data.labels.observed.numpy()
     probabilities = np.zeros((len(given), len(data.class_names)))
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=whole.config.seed).split(given, given)
-    for number, (kept, held) in enumerate(folds):
+    splits = StratifiedKFold(folds, shuffle=True, random_state=whole.config.seed).split(given, given)
+    for number, (kept, held) in enumerate(splits):
         config = replace(
             whole.config, out=str(folder / f"fold{number}"), method=method, epochs=epochs, net=whole.choices.net,
             noise=None, labels=None, limit=None, settings={"batch_size": str(whole.choices.batch_size)},

@@ -1,0 +1,251 @@
+"""Photographs and embeddings with real label errors: labelmend's defaults, and what a user would do instead.
+
+    python benchmarks/photographs.py --out benchmarks/results/photographs.json [--rows cifar10n-aggre,...] [--seeds 0]
+    python benchmarks/photographs.py --out benchmarks/results/photographs.json --table
+
+Rows of CIFAR-10 take all 50,000 images with human labels, or half of the labels redrawn; `features` rows take 2,000 of
+them as pretrained features; photos4 and photos5 are the folders of ../shared/trials. Every row is one run of the command
+with nothing but its labels and, where named, a time; seconds are those of the whole command. Needs ../shared beside the
+project and the extras photos and cleanlab. Measured on a quiet machine; rows that are there are not made again.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from common import kept_results, stamp
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+HUMAN = SHARED / "data/cifar10n/labels.npz"
+CIFAR = ["cifar10", "--root", str(SHARED / "data/cifar10")]
+SUBSET = 2_000
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the command is given: words, or a set of the trials; `limit` samples drawn by the seed."""
+
+    words: tuple[str, ...] = ()
+    trial: str | None = None
+    limit: int | None = None
+
+
+def _human(name: str) -> tuple[str, ...]:
+    return (*CIFAR, "--labels", f"{HUMAN}:{name}")
+
+
+NO_FEATURES = ("--features", "none")
+ROWS = {
+    "cifar10n-aggre": Row(_human("aggre_label")),
+    "cifar10n-random1": Row(_human("random_label1")),
+    "cifar10-symmetric50": Row((*CIFAR, "--noise", "symmetric:0.5")),
+    **{f"cifar10n-random1-{t}": Row((*_human("random_label1"), "--time", t)) for t in ("5m", "10m", "40m", "90m")},
+    "features-aggre": Row((*_human("aggre_label"), "--features", "efficientnet-lite0"), limit=SUBSET),
+    "features-random1": Row((*_human("random_label1"), "--features", "efficientnet-lite0"), limit=SUBSET),
+    "photos4": Row(trial="photos4"),
+    "photos5": Row(trial="photos5"),
+    "photos4-scratch": Row(NO_FEATURES, trial="photos4"),
+    "photos5-scratch": Row(NO_FEATURES, trial="photos5"),
+}
+
+
+def built(trial: str, seed: int, folder: Path) -> Path:
+    """The folder of a trial's pictures; its truth lies beside it."""
+    maker = SHARED / "trials/make.py"
+    subprocess.run([sys.executable, maker, folder, "--only", trial, "--seed", str(seed)], check=True, stdout=sys.stderr)
+    return folder / trial
+
+
+def labelmend(row: Row, seed: int, folder: Path) -> dict[str, Any]:
+    """One run of the command, as a user would start it."""
+    source = [] if row.trial is None else [str(built(row.trial, seed, folder))]
+    limit = [] if row.limit is None else ["--limit", str(row.limit)]
+    seeded = ["--seed", str(seed)] if row.trial is None else []
+    words = [*source, *row.words, *limit, *seeded, "--out", str(folder / "run")]
+    command = [str(Path(sys.executable).with_name("labelmend")), "train", *words]
+    started = time.perf_counter()
+    subprocess.run(command, check=True, stdout=sys.stderr)
+    seconds = time.perf_counter() - started
+    described = json.loads((folder / "run/run.json").read_text())
+    labels = pq.read_table(folder / "run/labels.parquet").to_pydict()
+    columns = {name: np.array(values) for name, values in labels.items()}
+    if row.trial is not None:
+        columns["truth"] = _truth(folder / f"{row.trial}.truth.csv", labels["id"])
+    wrong, flagged = columns["given"] != columns["truth"], columns["verdict"] != "keep"
+    chosen, probability = described["chosen"], columns["noisy_probability"]
+    return scores(wrong, -columns["rank"], flagged) | {
+        "accuracy": described["summary"]["last_accuracy"],
+        "expected_precision": float(probability[flagged].mean()) if flagged.any() else None,
+        "estimated_rate": float(probability.mean()),
+        "net": chosen["net"],
+        "epochs": chosen["epochs"],
+        "method": chosen["method"],
+        "seconds": round(seconds, 1),
+        "command": " ".join(["labelmend train", *words]).replace(str(SHARED), "../shared").replace(str(folder), "OUT"),
+    }
+
+
+def _truth(path: Path, ids: list[str]) -> Any:
+    import csv
+
+    with path.open(newline="") as stream:
+        known = {line["id"]: line["truth"] for line in csv.DictReader(stream)}
+    return np.array([known[id] for id in ids])
+
+
+def logistic_regression(row: Row, seed: int, folder: Path) -> dict[str, Any]:
+    """The same features, five folds of logistic regression, cleanlab's filter: what a user would do instead."""
+    from cleanlab.filter import find_label_issues
+    from cleanlab.rank import get_label_quality_scores
+    from sklearn.linear_model import LogisticRegressionCV
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from labelmend.training.config import TrainConfig
+    from labelmend.training.prepare import prepare
+
+    source = str(built(row.trial, seed, folder)) if row.trial is not None else "cifar10"
+    given_words = dict(zip(row.words[1::2], row.words[2::2], strict=True)) if row.trial is None else {}
+    options = {name.removeprefix("--"): value for name, value in given_words.items()}
+    options["features"] = "efficientnet-lite0"
+    prepared = prepare(TrainConfig(source, str(folder / "unused"), limit=row.limit, seed=seed, **options))
+    data, started = prepared.data, time.perf_counter()
+    x, y = data.inputs.numpy(), data.labels.observed.numpy()
+    model = make_pipeline(StandardScaler(), LogisticRegressionCV(Cs=np.logspace(-4, 0, 5), cv=3, max_iter=300))
+    folds = StratifiedKFold(5, shuffle=True, random_state=seed)
+    probabilities = cross_val_predict(model, x, y, cv=folds, method="predict_proba")
+    flagged = find_label_issues(y, probabilities, n_jobs=1)
+    truth = data.labels.truth
+    if truth is None:
+        names = _truth(folder / f"{row.trial}.truth.csv", list(data.ids))
+        right = np.array([list(data.class_names).index(name) for name in names])
+    else:
+        right = truth.numpy()
+    accuracy = None
+    if data.test is not None:
+        fitted = model.fit(x, y)
+        accuracy = float((fitted.predict(data.test.inputs.numpy()) == data.test.labels.observed.numpy()).mean())
+    found = scores(right != y, 1 - get_label_quality_scores(y, probabilities), flagged)
+    seconds = round(time.perf_counter() - started, 1)
+    return found | {"accuracy": accuracy, "estimated_rate": float(flagged.mean()), "seconds": seconds}
+
+
+def cross_validated(row: Row, seed: int, folder: Path) -> dict[str, Any]:
+    """cleanlab at equal compute: the network that labelmend chose, plainly trained in two halves, each half judged.
+
+    Two networks on half of the images each cost as much as one on all of them.
+    """
+    from cleanlab.filter import find_label_issues
+    from cleanlab.rank import get_label_quality_scores
+    from detection import out_of_fold
+
+    from labelmend.training.config import TrainConfig
+    from labelmend.training.prepare import prepare
+
+    source = str(built(row.trial, seed, folder)) if row.trial is not None else "cifar10"
+    words = row.words[1:] if row.trial is None else row.words
+    options = {name.removeprefix("--"): value for name, value in zip(words[::2], words[1::2], strict=True)}
+    started = time.perf_counter()
+    whole = prepare(TrainConfig(source, str(folder / "whole"), method="ce", seed=seed, **options))
+    given = whole.data.labels.observed.numpy()
+    probabilities = out_of_fold(whole, "ce", whole.choices.epochs, folder, folds=2)
+    flagged = find_label_issues(given, probabilities, n_jobs=1)
+    truth = whole.data.labels.truth
+    if truth is None:
+        names = _truth(folder / f"{row.trial}.truth.csv", list(whole.data.ids))
+        right = np.array([list(whole.data.class_names).index(name) for name in names])
+    else:
+        right = truth.numpy()
+    found = scores(right != given, 1 - get_label_quality_scores(given, probabilities), flagged)
+    more = {"net": whole.choices.net, "epochs": whole.choices.epochs, "estimated_rate": float(flagged.mean())}
+    return found | more | {"accuracy": None, "seconds": round(time.perf_counter() - started, 1)}
+
+
+def scores(wrong: Any, suspicion: Any, flagged: Any) -> dict[str, Any]:
+    """How well wrong labels are ranked and flagged."""
+    hits, flags = int((wrong & flagged).sum()), int(flagged.sum())
+    return {
+        "auc": float(roc_auc_score(wrong, suspicion)),
+        "average_precision": float(average_precision_score(wrong, suspicion)),
+        "f1": 2 * hits / max(flags + int(wrong.sum()), 1),
+        "precision": hits / max(flags, 1),
+        "recall": hits / max(int(wrong.sum()), 1),
+        "real_rate": float(wrong.mean()),
+    }
+
+
+SYSTEMS: dict[str, Callable[[Row, int, Path], dict[str, Any]]] = {
+    "labelmend": labelmend,
+    "logistic-regression": logistic_regression,
+    "cleanlab": cross_validated,
+}
+COLUMNS = {
+    "accuracy": ("accuracy", 3),
+    "auc": ("AUC", 4),
+    "f1": ("F1", 3),
+    "precision": ("precision", 3),
+    "expected_precision": ("expected", 3),
+    "estimated_rate": ("rate", 3),
+    "real_rate": ("real rate", 3),
+    "seconds": ("seconds", 0),
+}
+
+
+def table(measured: list[dict[str, Any]]) -> str:
+    """Means over the seeds as Markdown."""
+    lines = ["| row | system | seeds | network, epochs | " + " | ".join(title for title, _ in COLUMNS.values()) + " |"]
+    lines.append("|---|---|---|---|" + "---|" * len(COLUMNS))
+    for row in ROWS:
+        for system in SYSTEMS:
+            found = [m for m in measured if m["row"] == row and m["system"] == system]
+            if found:
+                made = sorted({f"{m['net']}, {m['epochs']}" for m in found if m.get("net")})
+                values = [_mean(found, key, digits) for key, (_, digits) in COLUMNS.items()]
+                seeds = ", ".join(str(m["seed"]) for m in found)
+                lines.append(f"| {row} | {system} | {seeds} | {'; '.join(made) or '–'} | {' | '.join(values)} |")
+    return "\n".join(lines)
+
+
+def _mean(found: list[dict[str, Any]], key: str, digits: int) -> str:
+    known = [m[key] for m in found if m.get(key) is not None]
+    return f"{np.mean(known):.{digits}f}" if known else "–"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--rows", default="cifar10n-aggre,cifar10n-random1,cifar10-symmetric50")
+    parser.add_argument("--systems", default="labelmend")
+    parser.add_argument("--seeds", default="0")
+    parser.add_argument("--table", action="store_true", help="only print what the output file holds, as Markdown")
+    asked = parser.parse_args()
+    measured = kept_results(asked.out)
+    if asked.table:
+        print(table(measured))
+        return
+    done = {(m["row"], m["system"], m["seed"]) for m in measured}
+    for name in asked.rows.split(","):
+        for seed in map(int, asked.seeds.split(",")):
+            for system in asked.systems.split(","):
+                if (name, system, seed) in done:
+                    continue
+                with tempfile.TemporaryDirectory() as folder:
+                    found = SYSTEMS[system](ROWS[name], seed, Path(folder))
+                measured.append({"row": name, "system": system, "seed": seed, **found, **stamp()})
+                print(json.dumps(measured[-1]), flush=True)
+                asked.out.write_text(json.dumps({"rows": measured}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

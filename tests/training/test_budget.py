@@ -1,0 +1,123 @@
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import labelmend
+from labelmend.errors import InputError, InterruptedRunError
+from labelmend.nets import FAST_NETS
+from labelmend.training import defaults
+from labelmend.training.budget import Cost, Work, default_seconds, fit_budget, measure, parse_duration
+from labelmend.training.config import TrainConfig
+from labelmend.training.prepare import prepare
+from labelmend.training.session import train
+
+
+@pytest.mark.parametrize("text", ["", "20", "m", "-5m", "1d", "20 m", "4s", "1h-3m", "nan", "9" * 400 + "h"])
+def test_what_is_no_duration_is_refused_in_one_sentence(text):
+    with pytest.raises(InputError, match="--time"):
+        parse_duration(text)
+
+
+def test_larger_sets_get_more_time_but_less_a_sample():
+    times = [default_seconds(samples) for samples in (100, 3_000, 50_000, 1_000_000)]
+    assert times == sorted(times)
+    assert 2.5 * 60 < times[1] < 3.5 * 60
+    assert 18 * 60 < times[2] <= 20.5 * 60
+
+
+COSTS = {"narrow": Cost(1e-3, 3e-4), "middle": Cost(2e-3, 6e-4), "wide": Cost(8e-3, 2.4e-3)}
+
+
+def test_more_time_gives_a_wider_network_and_never_takes_longer_than_there_is():
+    work, before = Work(50_000, 10_000), 0
+    for seconds in (60, 600, 1200, 3600, 36_000):
+        fit = fit_budget(COSTS, work, seconds)
+        width = list(COSTS).index(fit.net)
+        assert width >= before
+        assert fit.seconds <= seconds or fit.epochs == 1
+        before = width
+    assert before == 2
+
+
+def test_given_epochs_leave_the_width_to_the_time():
+    work = Work(10_000, 0)
+    assert fit_budget(COSTS, work, 150, epochs=5).net == "middle"
+    assert fit_budget(COSTS, work, 5, epochs=5).net == "narrow"
+    assert fit_budget(COSTS, work, 5, epochs=5).epochs == 5
+
+
+def test_several_networks_share_the_time():
+    one, four = (fit_budget(COSTS, Work(10_000, 0, networks), 200) for networks in (1, 4))
+    assert four.epochs < one.epochs
+
+
+def test_measuring_changes_nothing_but_the_clock():
+    before = torch.get_rng_state()
+    cost = measure("fast-16", (3, 32, 32), 4, batch_size=8, device="cpu")
+    assert 0 < cost.looking < cost.learning
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.fixture
+def pictures():
+    """A few pictures of two classes, bright and dark."""
+    y = np.arange(48) % 2
+    x = np.random.default_rng(0).integers(0, 120, (48, 16, 16, 3)) + 130 * y[:, None, None, None]
+    return x.astype(np.uint8), y
+
+
+@pytest.fixture
+def costs(monkeypatch):
+    """Machines of known speed: seconds a sample for each network in turn."""
+
+    def pretend(factor):
+        def cost(net, *shape, **options):
+            return Cost(factor * (1 + FAST_NETS.index(net)), factor / 3)
+
+        monkeypatch.setattr(defaults, "measure", cost)
+
+    return pretend
+
+
+def chosen(run):
+    return json.loads(run.directory.run_json.read_text())["chosen"]
+
+
+def test_a_slower_machine_gets_less_to_do_and_the_run_says_why(pictures, costs):
+    options = {"time": "60s", "progress": False, "report": False, "threads": 1, "method": "ce"}
+    options["settings"] = {"track_every": "50"}
+    costs(0.004)
+    quick = chosen(labelmend.train(pictures, **options))
+    costs(0.2)
+    slow = chosen(labelmend.train(pictures, **options))
+    assert slow["epochs"] < quick["epochs"]
+    assert FAST_NETS.index(slow["net"]) <= FAST_NETS.index(quick["net"])
+    assert "minutes here" in slow["reasons"]["epochs"]
+    assert slow["seconds"] <= 60
+
+
+def test_choices_that_are_given_need_no_measuring(pictures, monkeypatch):
+    def refused(*args, **options):
+        raise AssertionError("nothing is left to measure")
+
+    monkeypatch.setattr(defaults, "measure", refused)
+    run = labelmend.train(pictures, net="fast-16", epochs=1, progress=False, report=False, threads=1)
+    assert chosen(run)["seconds"] is None
+
+
+def test_a_resumed_run_keeps_what_it_chose_on_a_machine_that_was_faster(pictures, costs, tmp_path, after):
+    y = pictures[1]
+    np.savez(tmp_path / "pictures.npz", x=pictures[0], y=y)
+    options = {"source": str(tmp_path / "pictures.npz"), "threads": 1, "time": "20s"}
+    costs(0.02)
+    whole, _ = train(prepare(TrainConfig(out=str(tmp_path / "whole"), **options)))
+    config = TrainConfig(out=str(tmp_path / "cut"), **options)
+    with pytest.raises(InterruptedRunError):
+        train(prepare(config), signals=after(3))
+    costs(0.5)
+    run, _ = train(prepare(dataclasses.replace(config, resume=True)))
+    for name in ("model.safetensors", "labels.csv", "noise.json"):
+        assert (run.path / name).read_bytes() == (whole.path / name).read_bytes(), name
