@@ -4,7 +4,7 @@
     python benchmarks/photographs.py --out benchmarks/results/photographs.json --table
 
 Rows of CIFAR-10 take all 50,000 images with human labels, or half of the labels redrawn; `features` rows take 2,000 of
-them as pretrained features; photos4 and photos5 are the folders of ../shared/trials. Every row is one run of the command
+them as pretrained features; photos4 and photos5 are folders of ../shared/trials. Every row is one run of the command
 with nothing but its labels and, where named, a time; seconds are those of the whole command. Needs ../shared beside the
 project and the extras photos and cleanlab. Measured on a quiet machine; rows that are there are not made again.
 """
