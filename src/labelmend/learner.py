@@ -44,7 +44,7 @@ class Learner:
         self.optimiser = optimiser
         self.backward = backward
         self.trained = network if trained is None else trained
-        self.base_rate = float(optimiser.param_groups[0]["lr"])
+        self.base_rates = [float(group["lr"]) for group in optimiser.param_groups]
         self.compiled: Callable[[Tensor], Tensor] | None = None
         self.compiled_size = 0
         self.watched = False
@@ -89,9 +89,9 @@ class Learner:
             self.watched = was_watched
 
     def set_rate(self, factor: float) -> None:
-        """Set the learning rate to this multiple of the one the run started with."""
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.base_rate * factor
+        """Set each learning rate to this multiple of the one that its weights started with."""
+        for group, rate in zip(self.optimiser.param_groups, self.base_rates, strict=True):
+            group["lr"] = rate * factor
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:

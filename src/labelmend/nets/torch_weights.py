@@ -4,10 +4,11 @@ import io
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import InputError
@@ -18,13 +19,13 @@ VERSION = 1001
 LARGEST = 1 << 30
 ORDERED = "collections OrderedDict"
 TENSOR = "torch._utils _rebuild_tensor_v2"
-STORAGES = {"torch FloatStorage": np.dtype("<f4"), "torch LongStorage": np.dtype("<i8")}
+STORAGES = {"torch FloatStorage": "<f4", "torch LongStorage": "<i8"}
 
 
 @dataclass(frozen=True)
 class _Storage:
     key: str
-    dtype: "np.dtype[np.generic]"
+    dtype: str
     count: int
 
 
@@ -84,19 +85,19 @@ def read_torch_weights(path: Path) -> dict[str, Tensor]:
         raise InputError(f"the weights in {path} cannot be read: {error}") from None
 
 
-def _storages(stream: io.BytesIO, keys: list[object], views: list[_View]) -> dict[str, np.ndarray]:  # type: ignore[type-arg]
+def _storages(stream: io.BytesIO, keys: list[object], views: list[_View]) -> dict[str, NDArray[Any]]:
     wanted, found = {view.storage.key: view.storage for view in views}, {}
     for key in keys:
         storage = wanted[str(key)]
-        count = int.from_bytes(stream.read(8), "little")
-        content = stream.read(count * storage.dtype.itemsize) if count == storage.count else b""
-        if len(content) != count * storage.dtype.itemsize:
+        count, size = int.from_bytes(stream.read(8), "little"), np.dtype(storage.dtype).itemsize
+        content = stream.read(count * size) if count == storage.count else b""
+        if len(content) != count * size:
             raise InputError("its raw numbers are cut off")
         found[storage.key] = np.frombuffer(content, dtype=storage.dtype)
     return found
 
 
-def _tensor(view: _View, storages: dict[str, np.ndarray]) -> Tensor:  # type: ignore[type-arg]
+def _tensor(view: _View, storages: dict[str, NDArray[Any]]) -> Tensor:
     """A copy of its own, whatever it shares with others in the file."""
     flat = torch.from_numpy(storages[view.storage.key].copy())
     last = view.offset + sum((size - 1) * stride for size, stride in zip(view.shape, view.strides, strict=True))

@@ -12,7 +12,7 @@ from ..data.feed import ProcessShare, SampleFeed, TrustedSamples
 from ..data.kinds import Normaliser
 from ..data.samples import Samples
 from ..methods.variants import VARIANTS
-from ..nets import build_net, start_from
+from ..nets import BACKBONE, build_net, parameter_groups, start_from
 from ..nets.preact_resnet import NormAt
 from .prepare import Prepared
 from .processes import Processes
@@ -87,8 +87,9 @@ def _network(prepared: Prepared, number: int) -> nn.Module:
         rng=generator(prepared.config.seed, "network", number),
         norm_at=norm_at(prepared.options),
     )
-    if prepared.config.init is not None:
-        start_from(network, prepared.config.init)
+    pretrained = prepared.choices.net if prepared.choices.net.startswith(BACKBONE) else None
+    if (start := prepared.config.init or pretrained) is not None:
+        start_from(network, start)
     return network
 
 
@@ -97,7 +98,7 @@ def _learner(prepared: Prepared, accelerator: Accelerator, number: int) -> Learn
     network = _network(prepared, number)
     network = network.to(accelerator.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimiser = torch.optim.SGD(
-        network.parameters(),
+        parameter_groups(network, optimisation.learning_rate),
         lr=optimisation.learning_rate,
         momentum=optimisation.momentum,
         weight_decay=optimisation.weight_decay,

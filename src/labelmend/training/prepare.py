@@ -7,11 +7,12 @@ from typing import Any
 
 from ..core import generator
 from ..data import Samples, inject
+from ..data.encode import Progress
 from ..data.label_file import read_labels
 from ..data.noise import NoiseSpec, nominal_rate, wrong_rate
 from ..data.preflight import Preflight
 from ..data.readers.table import Columns
-from ..data.sources import SourceOptions, check_samples, open_source
+from ..data.sources import SourceOptions, check_samples, read_with_test
 from ..data.trusted import trust
 from ..errors import InputError
 from ..methods import RegisteredMethod, find
@@ -21,6 +22,7 @@ from ..run.directory import RunDirectory
 from .config import Optimisation, TrainConfig
 from .defaults import Defaults, choose_defaults
 from .engine import Engine
+from .features import FeaturePlan, plan_features
 from .settings import check_keys, parse
 
 
@@ -38,6 +40,7 @@ class Prepared:
     engine: Engine
     run: RunDirectory
     noise: dict[str, Any] | None
+    features: FeaturePlan
 
     def description(self) -> dict[str, Any]:
         """What run.json says before the first epoch."""
@@ -52,6 +55,7 @@ class Prepared:
                 "batch_size": self.choices.batch_size,
                 "threads": self.choices.threads,
                 "augment": None if self.choices.augment is None else asdict(self.choices.augment),
+                "features": self.features.described(self.data),
                 "reasons": self.choices.reasons,
             },
             "data": {
@@ -71,11 +75,16 @@ class Prepared:
 
 
 def prepare(
-    config: TrainConfig, *, data: Samples | None = None, advance: Callable[[int], None] = lambda done: None
+    config: TrainConfig,
+    *,
+    data: Samples | None = None,
+    advance: Callable[[int], None] = lambda done: None,
+    progress: Progress = lambda done, of: None,
 ) -> Prepared:
     """Check everything that can be checked before the first epoch; raises InputError and leaves nothing behind.
 
-    `data` are samples of Python objects, used in place of the configuration's source.
+    `data` are samples of Python objects, used in place of the configuration's source. `advance` is told of samples that
+    were read, `progress` of those whose features were computed.
     """
     entry = find(config.method)
     check_keys(config.settings, entry.options, Optimisation)
@@ -96,16 +105,17 @@ def prepare(
         except OSError as error:
             raise InputError(f"cannot use {run.path}: {error.strerror or error}; choose another --out") from None
     options_of_source = source_options(config)
-    if data is None:
-        data, preflight = open_source(config.source, options_of_source, advance=advance)
-    else:
-        data, preflight = check_samples(data, options_of_source, advance=advance)
+    on_gpu = engine.device != "cpu"
+    found = read_with_test(config.source, options_of_source) if data is None else data
+    features = plan_features(found, config, on_gpu=on_gpu)
+    data, preflight = check_samples(found, features.reading(options_of_source), advance=advance)
     data, noise = apply_label_options(data, config, spec)
-    choices = choose_defaults(data, config, optimisation, on_gpu=engine.device != "cpu")
+    data = features.applied(data, engine, config, progress)
+    choices = features.explained(choose_defaults(data, config, optimisation, on_gpu=on_gpu))
     trial = build_net(choices.net, data.shape, len(data.class_names), rng=generator(0, "check"))
     if config.init is not None:
         start_from(trial, config.init)
-    return Prepared(config, entry, options, optimisation, data, preflight, choices, engine, run, noise)
+    return Prepared(config, entry, options, optimisation, data, preflight, choices, engine, run, noise, features)
 
 
 def source_options(config: TrainConfig) -> SourceOptions:
@@ -149,15 +159,14 @@ def check_same(before: dict[str, Any], now: dict[str, Any], *, allow_drift: bool
                 f"the run was made with --{key} {before['config'].get(key)}, not {now['config'][key]}; "
                 "resume it with the options it was started with"
             )
-    for key in ("options", "optimisation", "data"):
-        if before.get(key) != now[key]:
-            raise InputError(f"the run was made with another {key}; resume it with the options it was started with")
-    chosen = {
-        name: (before["chosen"].get(name), now["chosen"][name]) for name in ("net", "epochs", "batch_size", "augment")
-    }
+    same = ("features", "net", "epochs", "batch_size", "augment")
+    chosen = {name: (before["chosen"].get(name), now["chosen"][name]) for name in same}
     for name, (old, new) in chosen.items():
         if old != new:
             raise InputError(f"the run was made with {name} {old}, not {new}; resume it with the options it had")
+    for key in ("options", "optimisation", "data"):
+        if before.get(key) != now[key]:
+            raise InputError(f"the run was made with another {key}; resume it with the options it was started with")
     drift = _drift(before, now)
     if drift and not allow_drift:
         raise InputError(

@@ -140,11 +140,15 @@ def common_shape(headers: Iterable[Header], size: int | None) -> Shape:
 
 @dataclass(frozen=True)
 class Images:
-    """Pictures, uint8 [N, channels, height, width] or files; `flips` tells whether a mirrored one means the same."""
+    """Pictures, uint8 [N, channels, height, width] or files; `flips` tells whether a mirrored one means the same.
+
+    `scale` holds mean and standard deviation of the channels that a pretrained network expects, in place of their own.
+    """
 
     flips: bool = True
     columns: Sequence[str] = ()
     name: str = "images"
+    scale: tuple[tuple[float, ...], tuple[float, ...]] | None = None
 
     def problems(self, inputs: Tensor | ImageFiles, locations: Sequence[str]) -> list[Problem]:
         """None that could be told without decoding."""
@@ -152,6 +156,12 @@ class Images:
 
     def normaliser(self, inputs: Tensor | ImageFiles) -> Normaliser:
         """Mean and standard deviation of each channel; of a streamed set, those of a fixed sample of 4,096 images."""
+        if self.scale is not None:
+            channels = (inputs.shape or (3,))[0] if isinstance(inputs, ImageFiles) else inputs.shape[1]
+            mean, std = (torch.tensor(values) for values in self.scale)
+            return Normaliser(
+                *(values if channels == 3 else values.mean(dim=0, keepdim=True) for values in (mean, std))
+            )
         if isinstance(inputs, ImageFiles):
             chosen = torch.randperm(len(inputs), generator=generator(0, "statistics"))[:MEASURED].tolist()
             inputs = torch.stack([inputs[row] for row in chosen])

@@ -32,7 +32,7 @@ def predict(
     Try: labelmend predict runs/mine new-images.csv --out predictions.csv
     """
     from ...data.readers.table import Columns
-    from ...data.sources import SourceOptions, open_inputs
+    from ...data.sources import SourceOptions
     from ...files import write_atomic
     from ...run.directory import RunDirectory
     from ...run.labels import predictions_csv
@@ -41,9 +41,13 @@ def predict(
     if out_file is not None and (not out_file.name or (out_file.exists() and not out_file.is_file())):
         raise InputError(f"--out {out_file} is not a file that can be replaced")
     options = SourceOptions(root=root, columns=Columns(image_column, None, id_column), skip_bad=skip_bad)
-    with err.status("predicting"):
+    with err.status("predicting") as status:
+
+        def counted(done: int, of: int) -> None:
+            status.update(f"computing features: {done:,} of {of:,}")
+
         model = load_model(RunDirectory.existing(run))
-        samples = open_inputs(source, model.kind, model.shape, options)
+        samples = model.samples(source, options, progress=counted)
         table = predictions_csv(samples.ids, model.class_names, model.predict_proba(samples.inputs))
     if out_file is None:
         if sys.stdout.isatty():
