@@ -14,6 +14,7 @@ from torch import Tensor
 from ...errors import InputError, listed
 from ..encode import as_encoded
 from ..kinds.encoded import Encoding
+from ..kinds.features import Features
 from ..limits import regular
 from ..samples import Samples
 from .npz import read_npz
@@ -40,7 +41,7 @@ class FeatureFile:
         """Refuse a file that cannot belong to these samples, all that the source has."""
         if self.ids is None and len(self.rows) != len(samples):
             raise InputError(
-                f"{self.name} has {len(self.rows):,} rows of features for the {len(samples):,} samples of {samples.name}; "
+                f"{self.name} has {len(self.rows):,} rows of features for {len(samples):,} samples of {samples.name}; "
                 "it takes one a sample in the order of the source, or an array 'ids' beside them"
             )
 
@@ -58,6 +59,14 @@ class FeatureFile:
                 f"{TEST_NAMES[0]!r}; give one row a sample there too"
             )
         return replace(found, test=as_encoded(samples.test, self.test, encoding))
+
+
+def open_features(path: Path) -> Samples:
+    """The rows of a file as samples without labels."""
+    file = read_feature_file(path)
+    ids = file.ids or [str(row) for row in range(len(file.rows))]
+    locations = [f"{path.name} row {row}" for row in range(len(ids))]
+    return Samples.read(path.name, Features(), file.rows, None, ids=ids, locations=locations)
 
 
 def read_feature_file(path: Path) -> FeatureFile:
