@@ -20,14 +20,14 @@ from ..data.kinds import Kind, Normaliser
 from ..data.kinds.decode import MOST_PIXELS
 from ..data.kinds.encoded import Encoded, Encoding
 from ..data.kinds.features import Features
-from ..data.kinds.images import Images
+from ..data.kinds.images import Images, brought_to
 from ..data.noise import read_json
 from ..data.samples import Samples
 from ..data.sources import AS_IT_IS, SourceOptions, open_inputs
 from ..errors import InputError
 from ..files import to_json, write_atomic
 from ..nets import build_net, read_weights
-from ..nets.backbones import find_backbone
+from ..nets.backbones import Backbone, find_backbone
 from .directory import RunDirectory
 
 
@@ -71,17 +71,31 @@ class Model:
         self, data: Any, options: SourceOptions = AS_IT_IS, *, progress: Progress = lambda done, of: None
     ) -> Samples:
         """The data as samples whose inputs are what the networks take; labels are not needed."""
-        encoding = self.kind.encoding if isinstance(self.kind, Encoded) else None
-        if encoding is None or encoding.from_file:
+        encoding, backbone = self.encoding, self.backbone()
+        if encoding is None or backbone is None:
             return open_inputs(data, self.kind, self.shape, options)
-        backbone = find_backbone(encoding.encoder)
-        if backbone.identity != encoding.identity:
-            raise InputError(
-                f"the model was trained on features of {encoding.identity}, but {backbone.identity} is installed: the "
-                "same network with other weights"
-            )
-        images = open_inputs(data, Images(flips=encoding.mirrored), encoding.shape, options)
+        kind = Images(flips=encoding.mirrored)
+        read = open_inputs(data, kind, encoding.shape, options)
+        assert isinstance(read.inputs, Tensor)
+        images = replace(read, kind=kind, inputs=brought_to(read.inputs, encoding.shape))
         return encode(images, backbone.to(self.normalise.mean.device), progress=progress)
+
+    @property
+    def encoding(self) -> Encoding | None:
+        """How the features that the networks take are made; None if they take samples as they are."""
+        return self.kind.encoding if isinstance(self.kind, Encoded) else None
+
+    def backbone(self) -> Backbone | None:
+        """The pretrained network that makes these features; None if there is none, or they are the user's own."""
+        if self.encoding is None or self.encoding.from_file:
+            return None
+        found = find_backbone(self.encoding.encoder)
+        if found.identity != self.encoding.identity:
+            raise InputError(
+                f"the model was trained on features of {self.encoding.identity}, but {found.identity} is installed: "
+                "the same network with other weights"
+            )
+        return found
 
     def to(self, device: torch.device) -> "Model":
         """A copy that computes on this device."""

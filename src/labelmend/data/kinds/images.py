@@ -219,6 +219,18 @@ def as_images(name: str, x: np.ndarray[Any, Any]) -> Tensor | None:
     return torch.from_numpy(np.ascontiguousarray(images))
 
 
+def brought_to(images: Tensor, shape: Sequence[int]) -> Tensor:
+    """Images in memory at another size and number of channels, as if they were decoded from files."""
+    if tuple(images.shape[1:]) == tuple(shape):
+        return images
+    channels, height, width = shape
+    found = np.zeros((len(images), height, width, channels), dtype=np.uint8)
+    for row, image in enumerate(images.numpy()):
+        pixels = decode.pixels_of_pixels(image, mode="RGB" if channels == 3 else "L", side=(height, width))
+        found[row] = pixels.reshape(found.shape[1:])
+    return torch.from_numpy(found).permute(0, 3, 1, 2).contiguous()
+
+
 def most_bytes(files: ImageFiles) -> int:
     """What the decoded set takes in memory."""
     return len(files) * math.prod(files.shape or ())

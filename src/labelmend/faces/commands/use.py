@@ -67,6 +67,7 @@ def export(
     """Export the model of a run to be used without labelmend.
 
     An ONNX file takes batches of raw images (uint8) or features and gives class probabilities.
+    Pretrained features are computed inside it if they are those of efficientnet-lite0; else the file takes features.
     Normalisation is included, and the class names are in its metadata.
     The file is checked against the original model before it is kept.
     Needs the extra 'onnx' to be installed.
@@ -78,9 +79,13 @@ def export(
     from ...files import write_atomic
     from ...run.directory import RunDirectory
     from ...run.model import load_model
-    from ..onnx import onnx_bytes
+    from ..onnx import onnx_bytes, takes_images
 
     with err.status("exporting"):
-        content = onnx_bytes(load_model(RunDirectory.existing(run)))
+        model = load_model(RunDirectory.existing(run))
+        content = onnx_bytes(model)
     write_atomic(out_file, content)
+    if model.encoding is not None and not takes_images(model):
+        made = "your own features" if model.encoding.from_file else f"features of {model.encoding.identity}"
+        err.print(f"the file takes {made}, not images: compute them first", highlight=False, markup=False)
     out.print(f"the model in {out_file}, {len(content):,} bytes", highlight=False, markup=False)
