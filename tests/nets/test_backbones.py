@@ -159,7 +159,7 @@ def test_transformers_must_give_safetensors_and_its_class_token_is_taken(monkeyp
     library.ImageProcessingMixin = SimpleNamespace(get_image_processor_dict=lambda name: (dict(about), {}))
     monkeypatch.setitem(sys.modules, "transformers", library)
     backbone = find_backbone(f"transformers:{tmp_path}")
-    assert asked == {"use_safetensors": True}
+    assert asked == {"use_safetensors": True, "trust_remote_code": False}
     assert (backbone.size, backbone.mean[0], backbone.std[0]) == (32, 127.5, 63.75)
     assert backbone(pictures()).shape == (2, 5)
     find_backbone.cache_clear()

@@ -86,6 +86,7 @@ def test_without_the_extra_the_run_says_what_it_would_bring(monkeypatch):
     [
         ({"features": "efficientnet-lite9"}, "did you mean 'efficientnet-lite0'"),
         ({"features": "rows.pkl"}, "pickle by its name"),
+        ({"features": "rows.csv"}, "taken from .npz or .safetensors"),
         ({"features": "rows.npz", "unfreeze": True}, "nothing to train"),
         ({"features": "none", "unfreeze": True}, "needs a backbone"),
         ({"net": "convnet", "unfreeze": True}, "--net cannot be given"),

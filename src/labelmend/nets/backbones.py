@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from .efficientnet_lite import EfficientNetLite0, folded
-from .pretrained import load_pretrained
+from .pretrained import Pretrained, load_pretrained
 
 BACKBONE = "backbone:"
 """Before the name of a backbone, this makes the name of a network that is fine-tuned from it."""
@@ -53,8 +53,8 @@ class Backbone:
         """What the body takes: three channels, its own size, normalised, channels last."""
         device = self.device
         values = resized(images.to(device, non_blocking=True).float(), self.size)
-        mean, std = (torch.tensor(numbers, device=device).view(1, -1, 1, 1) for numbers in (self.mean, self.std))
-        return ((values.expand(-1, 3, -1, -1) - mean) / std).contiguous(memory_format=torch.channels_last)
+        centred = values.expand(-1, 3, -1, -1) - _channels(self.mean, device)
+        return (centred / _channels(self.std, device)).contiguous(memory_format=torch.channels_last)
 
     @property
     def device(self) -> torch.device:
@@ -83,14 +83,25 @@ def resized(images: Tensor, size: int) -> Tensor:
 def find_backbone(name: str) -> Backbone:
     """The backbone of this name with its pretrained weights, frozen; InputError if there is none."""
     found = load_pretrained(name)
+    identity = _identity(name, found)
     body = folded(found.body) if isinstance(found.body, EfficientNetLite0) else found.body
     body = body.eval().requires_grad_(False).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     mean, std = (tuple(map(float, numbers)) for numbers in (found.mean, found.std))
-    digest = hashlib.sha256(repr((name, found.size, mean, std)).encode())
-    for key, value in body.state_dict().items():
-        digest.update(f"{key} {value.dtype} {tuple(value.shape)}".encode())
-        digest.update(value.detach().reshape(-1).contiguous().view(torch.uint8).numpy().data)
-    return Backbone(name, f"{name}@{digest.hexdigest()[:16]}", body, found.size, mean, std)
+    return Backbone(name, identity, body, found.size, mean, std)
+
+
+def _identity(name: str, found: Pretrained) -> str:
+    """The name with a digest of the weights as they were published, whatever a library calls them."""
+    bare = [value.detach().reshape(-1).contiguous().view(torch.uint8) for value in found.body.state_dict().values()]
+    digests = sorted(hashlib.sha256(value.numpy().data).digest() for value in bare)
+    about = repr((found.size, [float(value) for value in (*found.mean, *found.std)])).encode()
+    return f"{name}@{hashlib.sha256(about + b''.join(digests)).hexdigest()[:16]}"
+
+
+@lru_cache(maxsize=8)
+def _channels(values: tuple[float, ...], device: torch.device) -> Tensor:
+    """Kept on the device, because each copy to it would wait for what it computes."""
+    return torch.tensor(values, device=device).view(1, -1, 1, 1)
 
 
 class FineTuned(nn.Module):

@@ -91,11 +91,13 @@ def _from_transformers(name: str, *, weights: bool) -> Pretrained:
     if not Path(short).is_dir():
         _checked(name, TRANSFORMERS, r"[\w.-]+(/[\w.-]+)?")
 
+    nothing_runs = {"trust_remote_code": False}
+
     def build() -> nn.Module:
         if weights:  # safetensors only: other weights are pickles
-            model: nn.Module = library.AutoModel.from_pretrained(short, use_safetensors=True)
+            model: nn.Module = library.AutoModel.from_pretrained(short, use_safetensors=True, **nothing_runs)
         else:
-            model = library.AutoModel.from_config(library.AutoConfig.from_pretrained(short))
+            model = library.AutoModel.from_config(library.AutoConfig.from_pretrained(short, **nothing_runs))
         return getattr(model, "vision_model", model)  # of a model of texts and pictures, the half that sees
 
     read = library.ImageProcessingMixin.get_image_processor_dict  # the processors themselves may need torchvision

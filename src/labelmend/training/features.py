@@ -1,5 +1,6 @@
 """Whether a run trains on pretrained features, on which, and why."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,12 +11,12 @@ from ..data.encode import Progress, encode
 from ..data.kinds.decode import Header
 from ..data.kinds.encoded import Encoded
 from ..data.kinds.images import ImageFiles, Images
-from ..data.readers.feature_file import PICKLED, SUFFIXES, FeatureFile, read_feature_file
+from ..data.readers.feature_file import FeatureFile, read_feature_file
 from ..data.sources import SourceOptions
 from ..errors import InputError
 from ..nets import BACKBONE
 from ..nets.backbones import Backbone, find_backbone
-from ..nets.pretrained import OWN, photos_installed
+from ..nets.pretrained import OWN, TIMM, TRANSFORMERS, photos_installed
 from .config import TrainConfig
 from .defaults import Defaults, available_cores
 from .engine import Engine, cpu_threads
@@ -53,7 +54,8 @@ class FeaturePlan:
             scale = (self.backbone.mean, self.backbone.std)
             assert isinstance(data.kind, Images)
             return replace(data, kind=replace(data.kind, scale=scale))
-        with cpu_threads(config.threads or available_cores()):
+        together = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        with cpu_threads(config.threads or max(1, available_cores() // together)):
             return encode(data, self.backbone.to(engine.device), progress=progress)
 
     def explained(self, choices: Defaults) -> Defaults:
@@ -86,7 +88,7 @@ def plan_features(samples: Samples, config: TrainConfig, *, on_gpu: bool) -> Fea
         if config.unfreeze:
             raise InputError("--unfreeze needs a backbone: --features NAME names it, and none is none")
         return FeaturePlan("none, as asked")
-    if Path(asked).suffix in (*SUFFIXES, *PICKLED) and not asked.startswith(("timm:", "transformers:")):
+    if not asked.startswith((TIMM, TRANSFORMERS)) and (Path(asked).suffix or Path(asked).exists()):
         if config.unfreeze:
             raise InputError("--unfreeze needs a backbone: a file of features has nothing to train")
         file = read_feature_file(Path(asked))
