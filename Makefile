@@ -15,7 +15,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet -c constraints.txt -e ".[test]"
 	@touch $@
 
-demo: $(STAMP)  ## set up, then the whole story on real images in about a minute
+demo: $(STAMP)  ## set up, then the whole story on real photographs in about a minute
 	$(BIN)/labelmend demo
 
 test: $(STAMP) browser  ## set up, then formatting, lint, strict types and the tests, in two processes

@@ -23,7 +23,7 @@ ALLOWED = {
     "nets": LEAVES,
     "detect": LEAVES | {"mixture"},
     "methods": LEAVES | {"parts", "mixture", "detect"},
-    "data": LEAVES,
+    "data": LEAVES | {"nets"},
     "run": LEAVES | {"detect", "data", "nets"},
     "training": LEAVES | {"detect", "data", "nets", "methods", "run"},
     "fix": LEAVES | {"detect", "data", "run"},

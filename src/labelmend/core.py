@@ -116,8 +116,8 @@ class Feed(Protocol):
     def shuffled(self, draws: Draws, *, views: int = 1, start: int = 0) -> Iterator[Batch]:
         """One epoch of augmented training batches in random order, from the step `start` on."""
 
-    def sweep(self, rng: torch.Generator | None = None) -> Iterator[Batch]:
-        """Every sample once, in order; augmented if a generator is given."""
+    def sweep(self, rng: torch.Generator | None = None, *, rows: Tensor | None = None) -> Iterator[Batch]:
+        """Every sample once, or every one of these rows, in order; augmented if a generator is given."""
 
 
 @dataclass(frozen=True)
@@ -186,8 +186,9 @@ class Step:
 class NoiseEstimate:
     """What a method believes of the labels after an epoch.
 
-    `decided_by` names what the deciding mixture was fitted to, "losses" or "rival_log_odds", and `parameters` are those
-    of that mixture. If no mixture found two groups, it is None, the rate is 0 and `degenerate` has the reason.
+    `decided_by` names what it rests on: a mixture of "losses" or of "rival_log_odds", or the judge of "predictions";
+    `parameters` are those that were fitted. If there was nothing to tell wrong labels by, it is None, the rate is 0 and
+    `degenerate` has the reason.
     """
 
     probability: Tensor
@@ -203,6 +204,8 @@ class Method(nn.Module):
     `networks` are how many learners it trains, `views` how many augmented views of a batch it takes. `records` are what
     it needs from tracking passes: "mean_log_probs" or "features" beside the losses. `per_sample` names buffers with a
     row for each training sample that steps write to, so that processes that train together can tell each other.
+    The networks of a `cross_fitted` method share one ledger, in which every sample is judged by a network that did not
+    learn from it.
     """
 
     networks = 1
@@ -210,6 +213,7 @@ class Method(nn.Module):
     records: frozenset[str] = frozenset({"losses"})
     per_sample: tuple[str, ...] = ()
     track_augmented = False
+    cross_fitted = False
 
     def begin(self, task: Task, ledgers: Sequence["Ledger"] = ()) -> None:
         """Once, before the first epoch; the ledgers, one for each network, will fill as the run goes on."""
@@ -218,9 +222,17 @@ class Method(nn.Module):
         """Learning rate of this epoch, as a multiple of the one the run started with."""
         return 1.0
 
+    def schedule_progress(self, epoch: int, done: float, epochs: int) -> float:
+        """How far a schedule of learning rates over the run has come when this share of an epoch is done, 0 to 1."""
+        return (epoch - 1 + done) / epochs
+
     def phase(self, epoch: int) -> str:
         """What the method is doing in this epoch, in a word or two."""
         return "train"
+
+    def judged_by(self, network: int) -> Tensor | None:
+        """The rows of the training set that this network judges; None for all of them."""
+        return None
 
     def epoch_begin(self, learners: Sequence[Learner], epoch: int) -> None:
         """Before the first step of an epoch."""

@@ -1,5 +1,6 @@
-"""A network with its optimiser, and what goes into its last layer. Imports nothing of ours."""
+"""A network with its optimiser and its average, and what goes into its last layer. Imports nothing of ours."""
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -23,11 +24,65 @@ def inputs_of(layer: nn.Module) -> Iterator[list[Tensor]]:
         hook.remove()
 
 
+def predicted(network: Callable[[Tensor], Tensor], inputs: Tensor, *, mirrored: bool) -> Tensor:
+    """Class probabilities, [n, C]; `mirrored` averages those of each image and of its mirror image."""
+    probabilities = network(inputs).float().softmax(dim=1)
+    if not mirrored:
+        return probabilities
+    return (probabilities + network(inputs.flip(3)).float().softmax(dim=1)) / 2
+
+
+class AveragedWeights:
+    """An exponential average of a network's weights over the steps of training, as a network that predicts.
+
+    After step t the weights count `1 - min(decay, t / (t + 10))`, so that the start is soon forgotten. Running
+    statistics of normalisation layers are averaged in the same way; whole numbers are copied.
+
+    >>> network = nn.Linear(1, 1)
+    >>> average = AveragedWeights(network, decay=0.5)
+    >>> _ = nn.init.constant_(network.weight, average.network.weight.item() + 2.0)
+    >>> before = average.network.weight.item()
+    >>> average.update(network)
+    >>> round((average.network.weight.item() - before) / 2, 3)
+    0.909
+    """
+
+    SETTLING = 10
+
+    def __init__(self, network: nn.Module, decay: float) -> None:
+        self.network = copy.deepcopy(network).eval().requires_grad_(False)
+        self.decay = decay
+        self.updates = 0
+
+    @torch.no_grad()
+    def update(self, network: nn.Module) -> None:
+        """Take one step of training into the average."""
+        self.updates += 1
+        share = 1 - min(self.decay, self.updates / (self.updates + self.SETTLING))
+        pairs = list(zip(self._values(self.network), self._values(network), strict=True))
+        smooth = [(mean, now) for mean, now in pairs if mean.is_floating_point()]
+        torch._foreach_lerp_([mean for mean, _ in smooth], [now for _, now in smooth], share)
+        for mean, now in pairs:
+            if not mean.is_floating_point():
+                mean.copy_(now)
+
+    def restart(self, network: nn.Module) -> None:
+        """Forget the average; it starts anew from this network."""
+        self.network.load_state_dict(network.state_dict())
+        self.updates = 0
+
+    @staticmethod
+    def _values(network: nn.Module) -> list[Tensor]:
+        return [*(parameter.data for parameter in network.parameters()), *network.buffers()]
+
+
 class Learner:
     """A network with its optimiser: predicts when called, and learns by `descend`.
 
     `trained` is the network as it is called in training where that is another object, such as one that shares its
-    gradients with other processes. `fresh` builds the network again as it was before its first step.
+    gradients with other processes. `fresh` builds the network again as it was before its first step. With `average`,
+    the decay of an average of the weights, that average predicts in evaluation: it is what is tracked, guessed by and
+    tested, whatever the method.
     """
 
     def __init__(
@@ -38,19 +93,21 @@ class Learner:
         backward: Callable[[Tensor], None] = torch.Tensor.backward,
         trained: nn.Module | None = None,
         fresh: Callable[[], nn.Module] | None = None,
+        average: float | None = None,
     ) -> None:
         self.network = network
         self.fresh = fresh
         self.optimiser = optimiser
         self.backward = backward
         self.trained = network if trained is None else trained
+        self.average = None if average is None else AveragedWeights(network, average)
         self.base_rates = [float(group["lr"]) for group in optimiser.param_groups]
         self.compiled: Callable[[Tensor], Tensor] | None = None
         self.compiled_size = 0
         self.watched = False
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        forward: Callable[[Tensor], Tensor] = self.trained if self.network.training else self.network
+        forward: Callable[[Tensor], Tensor] = self.trained if self.network.training else self.evaluated
         fits = self.network.training and not self.watched and len(inputs) == self.compiled_size
         if self.compiled is not None and fits:
             forward = self.compiled
@@ -65,6 +122,8 @@ class Learner:
         self.optimiser.zero_grad(set_to_none=True)
         self.backward(loss)
         self.optimiser.step()
+        if self.average is not None:
+            self.average.update(self.network)
 
     def reset(self) -> None:
         """Forget everything learned: the weights from before the first step, and no momentum."""
@@ -72,11 +131,18 @@ class Learner:
             raise TypeError("this learner has no `fresh` function to build its network again")
         self.network.load_state_dict(self.fresh().state_dict())
         self.optimiser.state.clear()
+        if self.average is not None:
+            self.average.restart(self.network)
+
+    @property
+    def evaluated(self) -> nn.Module:
+        """The network that predicts in evaluation: the averaged one where there is one."""
+        return self.network if self.average is None else self.average.network
 
     @property
     def head(self) -> nn.Linear:
-        """The network's last linear layer."""
-        return head_of(self.network)
+        """The last linear layer of the network that would predict now."""
+        return head_of(self.network if self.network.training else self.evaluated)
 
     @contextmanager
     def features(self) -> Iterator[list[Tensor]]:
@@ -89,9 +155,9 @@ class Learner:
             self.watched = was_watched
 
     def set_rate(self, factor: float) -> None:
-        """Set each learning rate to this multiple of the one that its weights started with."""
-        for group, rate in zip(self.optimiser.param_groups, self.base_rates, strict=True):
-            group["lr"] = rate * factor
+        """Set the learning rates to this multiple of those that the run started with."""
+        for group, base in zip(self.optimiser.param_groups, self.base_rates, strict=True):
+            group["lr"] = base * factor
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:

@@ -27,6 +27,7 @@ SENSIBLE = {
     "--labels": ["rows.npz:y"],
     "--verdict": ["keep", "relabel,look"],
     "--embedding": ["pca"],
+    "--data": ["digits", "clothes"],
 }
 OPTIONS = {
     "train": [
@@ -34,7 +35,7 @@ OPTIONS = {
         "--label-column", "--id-column", "--memory", "--workers", "--init", "--limit", "--seed", "--device",
         "--threads", "--compile", "--set", "--save-every",
     ],
-    "demo": ["--out", "--epochs", "--seed", "--threads"],
+    "demo": ["--data", "--out", "--epochs", "--seed", "--threads"],
     "predict": ["--out", "--root", "--image-column", "--id-column"],
     "noise": ["--noise", "--out", "--seed", "--root", "--label-column", "--id-column"],
     "report": ["--out", "--suspects", "--embedding"],

@@ -18,7 +18,7 @@ from ..files import atomic
 from .kinds.cache import cache_folder
 from .kinds.decode import read_bytes
 from .kinds.encoded import Encoded, Encoding
-from .kinds.images import ImageFiles, Images
+from .kinds.images import ImageFiles
 from .samples import Samples
 
 STRETCH = 512
@@ -51,7 +51,7 @@ def encode(samples: Samples, encoder: Encoder, *, progress: Progress = lambda do
 
     Pictures whose mirror image means the same get the mean of the features of both.
     """
-    mirrored = isinstance(samples.kind, Images) and samples.kind.flips
+    mirrored = samples.kind.flips
     sets = [samples] if samples.test is None else [samples, samples.test]
     total = sum(map(len, sets))
     encoding = Encoding(encoder.name, encoder.identity, samples.shape, mirrored)

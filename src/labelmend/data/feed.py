@@ -78,12 +78,11 @@ class SampleFeed:
             first, *more = (self._view(inputs, rng) for _ in range(views))
             yield Batch(first, self.labels[index], index, more[0] if more else None)
 
-    def sweep(self, rng: torch.Generator | None = None) -> Iterator[Batch]:
-        """Every sample once, in order; augmented if a generator is given."""
-        size = sweep_size(self.device)
-        bounds = [(start, min(start + size, len(self))) for start in range(0, len(self), size)][self.share.part]
-        home = self.device if isinstance(self.inputs, Tensor) else "cpu"
-        for index, inputs in self._loaded([torch.arange(begin, end, device=home) for begin, end in bounds]):
+    def sweep(self, rng: torch.Generator | None = None, *, rows: Tensor | None = None) -> Iterator[Batch]:
+        """Every sample once, or every one of these rows, in order; augmented if a generator is given."""
+        home = self.device if isinstance(self.inputs, Tensor) else torch.device("cpu")
+        rows = torch.arange(len(self), device=home) if rows is None else rows.to(home)
+        for index, inputs in self._loaded(torch.split(rows, sweep_size(self.device))[self.share.part]):
             view = self.normalise(inputs) if rng is None else self._view(inputs, rng)
             yield Batch(view, self.labels[index], index)
 

@@ -51,19 +51,19 @@ def judge_passes(labels: Any, probabilities: Any) -> Judgement:
     return judge_ledgers([ledger], torch.from_numpy(given), classes)
 
 
-def judge_ledgers(ledgers: Sequence[Ledger], labels: Tensor, classes: int) -> Judgement:
+def judge_ledgers(ledgers: Sequence[Ledger], labels: Tensor, classes: int, *, held_out: bool = False) -> Judgement:
     """Judge all labels by what the tracking passes of a run recorded, one ledger for each network.
 
-    Paper: judges by the loss of one epoch and has no such step. What is averaged over training ranks labels better, as
-    Pleiss et al. (2020) found for margins between logits.
+    Predictions that are `held_out`, of networks that did not learn from the sample, are judged as such. Paper: judges
+    by the loss of one epoch and has no such step. What is averaged over training ranks labels better, as Pleiss et al.
+    (2020) found for margins between logits.
     """
-    by_margins = _judge_margins(ledgers, labels.cpu(), classes)
     means = [ledger.mean_probs for ledger in ledgers]
     if any(mean is None for mean in means):
-        return by_margins
+        return _judge_margins(ledgers, labels.cpu(), classes)
     mean = torch.stack([mean.float().cpu() for mean in means if mean is not None]).mean(dim=0)
     by_predictions = judge_predictions(labels.cpu().numpy(), mean.numpy())
-    return _combined(by_margins, by_predictions)
+    return by_predictions if held_out else _combined(_judge_margins(ledgers, labels.cpu(), classes), by_predictions)
 
 
 def _combined(margins: Judgement, predictions: Judgement) -> Judgement:

@@ -20,7 +20,7 @@ FITTED = 20_000
 START_AMBIGUITY = 0.6
 """Share of labels that ambiguity is taken to have made before labels say otherwise."""
 REFITTED = 5_000
-"""Samples of the refits for the interval of the noise rate, which tell differences only."""
+"""Samples of rough judgements, and of the refits for the interval of the noise rate, which tell differences only."""
 FEWEST = 10
 SHARPENED = 1.5
 """Exponent of the truth from which labels contradict the network where it should be sure."""
@@ -73,13 +73,13 @@ class Judgement:
         return replace(self, probability=probability, score=score, rate=float(probability.mean()))
 
 
-def judge_predictions(labels: ArrayLike, probabilities: Any) -> Judgement:
+def judge_predictions(labels: ArrayLike, probabilities: Any, *, rough: bool = False) -> Judgement:
     """Judge labels [n] by probabilities [n, C] of a network that was not trained on the sample it predicts.
 
     One setting serves all data. Predictions are calibrated against the given labels, so that their temperature does not
     matter; then two ways to be wrong are fitted (see `two_ways`), for a truth as sharp as can be told (see
     `sharpness`). Predictions of samples that the network was trained on give too few wrong labels: what is memorised
-    looks right.
+    looks right. A `rough` judgement is fitted to fewer samples and has no interval, which is enough to train by.
 
     >>> import numpy
     >>> truth = numpy.arange(300) % 3
@@ -89,7 +89,7 @@ def judge_predictions(labels: ArrayLike, probabilities: Any) -> Judgement:
     ('wrong labels found', 30)
     """
     raw = read_predictions(labels, probabilities)
-    rows = np.sort(np.random.default_rng(0).permutation(len(raw))[:FITTED])
+    rows = np.sort(np.random.default_rng(0).permutation(len(raw))[: REFITTED if rough else FITTED])
     factor = calibration_factor(raw.take(rows))
     predictions = raw.scaled(factor)
     some = predictions.take(rows)
@@ -106,7 +106,7 @@ def judge_predictions(labels: ArrayLike, probabilities: Any) -> Judgement:
     rival, agreement = _rivals(predictions, after, probability)
     rate = float(probability.mean())
     interval = 0.0, max(float(doubted.mean()), rate) if finding == CLEAN else 1.0
-    if finding == FOUND:
+    if finding == FOUND and not rough:
         few = rows[:: -(-len(rows) // REFITTED)]
         interval = _interval(predictions.take(few), own[few], sharpness, probability, few)
     clipped = np.clip(own.astype(np.float64), 1e-12, 1 - 1e-12)

@@ -1,5 +1,6 @@
 """The `labelmend` command: its commands by task, and its exit codes."""
 
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -86,6 +87,7 @@ for heading, commands in COMMANDS.items():
 
 def run_command() -> None:
     """Run the command and turn what went wrong into an exit code: 2 bad input, 130/143 interrupted, 1 the rest."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin are many times slower beside other work
     try:
         for word in sys.argv[1:]:
             if word.encode(errors="ignore").decode() != word:

@@ -147,7 +147,7 @@ def observed(console: Console, title: str, epochs: int, *, log: EventLog | None 
 def progress_bar(console: Console) -> Progress:
     """The bar that all long commands use."""
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description:<9}"),
         BarColumn(bar_width=24),
         TextColumn("{task.fields[state]}"),
         TimeElapsedColumn(),

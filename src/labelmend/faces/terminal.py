@@ -43,11 +43,12 @@ def run_with_progress(
     signals: Signals | None = None,
     quiet: bool = False,
     report: bool = True,
+    title: str | None = None,
 ) -> RunDirectory:
     """Prepare and train, showing what was chosen and why, and then the progress.
 
     `data` are samples of Python objects, in place of the configuration's source. Of several processes that train
-    together, only the first prints.
+    together, only the first prints. Progress is shown under `title`, by default the method.
     """
     console = console if os.environ.get("RANK", "0") == "0" else Console(quiet=True)
     log = None if config.log is None else EventLog(Path(config.out) / config.log)
@@ -56,7 +57,7 @@ def run_with_progress(
     if not quiet:
         show_choices(prepared, console)
     log = log if prepared.run.writes else None
-    with observed(console, config.method, prepared.choices.epochs, log=log) as observer:
+    with observed(console, title or prepared.entry.id, prepared.choices.epochs, log=log) as observer:
         run, _ = train(
             prepared, observer=observer, signals=signals, afterwards=build_report if report else lambda run: None
         )
@@ -113,8 +114,9 @@ def show_choices(prepared: Prepared, console: Console) -> None:
         grid.add_row("note", str(note))
     if len(prepared.preflight.notes) > NOTES_SHOWN:
         grid.add_row("note", f"and {len(prepared.preflight.notes) - NOTES_SHOWN:,} more in preflight.json")
-    if prepared.features.backbone is not None or prepared.features.file is not None:
+    if not chosen.reasons["features"].startswith("none"):
         grid.add_row("features", chosen.reasons["features"])
+    grid.add_row("method", f"{chosen.method} ({chosen.reasons['method']})")
     grid.add_row("net", f"{chosen.net} ({chosen.reasons['net']})")
     grid.add_row("epochs", f"{chosen.epochs} ({chosen.reasons['epochs']})")
     grid.add_row("batch", f"{chosen.batch_size} ({chosen.reasons['batch_size']})")

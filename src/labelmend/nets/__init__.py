@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ..errors import InputError, lookup
 from .backbones import BACKBONE, FineTuned, parameter_groups, pretrained_weights
+from .fast import FastNet
 from .preact_resnet import NormAt, PreActResNet
 from .resnet import ResNet
 from .small import MLP, ConvNet
@@ -37,7 +38,20 @@ def _resnet(blocks: Sequence[int], widths: Sequence[int]) -> Callable[[Sequence[
     return build
 
 
+FAST_WIDTHS = (16, 24, 32, 48, 64)
+FAST_NETS = tuple(f"fast-{width}" for width in FAST_WIDTHS)
+"""The fast network in several widths, the narrowest first."""
+
+
+def _fast(width: int) -> Callable[[Sequence[int], int, NormAt], nn.Module]:
+    return lambda shape, classes, _: FastNet(shape, classes, width=width)
+
+
 NETS = {
+    **{
+        name: Net(f"good after few epochs, {width} to {3 * width} channels", 16, _fast(width))
+        for name, width in zip(FAST_NETS, FAST_WIDTHS, strict=True)
+    },
     "preact-resnet18": Net("the paper's network, 11 million weights", 16, _resnet([2] * 4, [64, 128, 256, 512])),
     "resnet50": Net(
         "the usual ImageNet network", 32, lambda shape, classes, _: ResNet(shape[0], classes, [3, 4, 6, 3])
@@ -137,9 +151,11 @@ def _timm(name: str, rng: torch.Generator, **options: object) -> nn.Module:
 
 __all__ = [
     "BACKBONE",
+    "FAST_NETS",
     "MLP",
     "NETS",
     "ConvNet",
+    "FastNet",
     "Net",
     "PreActResNet",
     "build_net",

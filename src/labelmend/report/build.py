@@ -16,7 +16,7 @@ from . import figures
 from .confusion import confusion
 from .embedding import embedding
 from .gallery import gallery
-from .made import command_line, made
+from .made import command_line, made, repeated
 from .quality import flag_quality, reliability_bins, risks
 from .read import Findings, read_findings
 from .svg import both_widths
@@ -60,7 +60,7 @@ def build_report(
         training=_training(findings),
         phases=figures.phases(findings.epochs),
         embedding=embedding(findings, embedding_kind),
-        command=command_line({"out": str(run.path)} | findings.described["config"]),
+        command=command_line({"out": str(run.path)} | repeated(findings.described)),
         made=made(findings),
     )
     write_atomic(out or run.report, page)

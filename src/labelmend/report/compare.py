@@ -52,7 +52,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     config, chosen, known = described["config"], described.get("chosen") or {}, described.get("noise")
     named = config.get("noise") or (config.get("labels") if findings.trained else None)
     return {
-        "method": config["method"] if findings.trained else "judged",
+        "method": chosen.get("method", config.get("method")) if findings.trained else "judged",
         "finding": noise["finding"],
         "data": described["data"]["name"],
         "samples": described["data"]["samples"],

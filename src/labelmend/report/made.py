@@ -8,7 +8,7 @@ from .read import Findings
 
 def made(findings: Findings) -> list[tuple[str, str]]:
     """Names and values of what is known about the making of a run."""
-    described, data = findings.described, findings.described["data"]
+    described, data, config = findings.described, findings.described["data"], findings.described["config"]
     chosen = described.get("chosen") or {}
     reasons = chosen.get("reasons", {})
     shape = f" of {' × '.join(map(str, data['shape']))}" if data.get("shape") else ""
@@ -16,8 +16,9 @@ def made(findings: Findings) -> list[tuple[str, str]]:
     if noise := described.get("noise"):
         nominal = "" if noise["nominal"] is None else f", nominal {noise['nominal']:.1%}"
         rows.append(("known wrong labels", f"{noise['kind']}{nominal}, really wrong {noise['real']:.1%}"))
-    rows += [(name, str(described["config"][name])) for name in ("method", "seed") if name in described["config"]]
-    for key, name in (("net", "network"), ("epochs", "epochs"), ("batch_size", "batch size")):
+    rows += [("method", str(config["method"]))] if config.get("method") and "method" not in chosen else []
+    rows += [("seed", str(config["seed"]))] if "seed" in config else []
+    for key, name in (("method", "method"), ("net", "network"), ("epochs", "epochs"), ("batch_size", "batch size")):
         if key in chosen:
             rows.append((name, f"{chosen[key]} ({reasons[key]})"))
     if "augment" in reasons:
@@ -34,6 +35,14 @@ def made(findings: Findings) -> list[tuple[str, str]]:
 def _threads(chosen: dict[str, Any]) -> str:
     count = chosen.get("threads")
     return f", {count} thread{'s' if count != 1 else ''} ({chosen['reasons']['threads']})" if count else ""
+
+
+def repeated(described: dict[str, Any]) -> dict[str, Any]:
+    """The configuration that makes the same run again: what was chosen by the clock is asked for by name."""
+    config, chosen = described["config"], described.get("chosen") or {}
+    if not chosen.get("seconds"):
+        return dict(config)
+    return dict(config) | {"time": None, "net": chosen["net"], "epochs": chosen["epochs"]}
 
 
 def command_line(config: dict[str, Any]) -> str:

@@ -45,7 +45,7 @@ class Estimator:
         """Seconds of one run: training steps, tracking passes, guesses and the test split after each epoch."""
         stage, settings = self.scale.stages[run.data], run.config.settings
         epochs = run.config.epochs or 0
-        step = STEPS.get(run.config.method, 1.0)
+        step = STEPS.get(run.config.method or "", 1.0)
         extra = 0.0
         if "details" in settings:
             extra += FORWARD / float(settings["track_every"])
@@ -98,7 +98,7 @@ def plan_lines(runs: Sequence[Planned], estimate: Estimator) -> list[list[str]]:
     lines = [[*header, "own settings", "about"]]
     for number, run in enumerate(runs, start=1):
         config, when = run.config, epochs_of(run.config)
-        place = [str(number), config.source, config.method, config.noise or "as it is", str(config.seed)]
+        place = [str(number), config.source, config.method or "", config.noise or "as it is", str(config.seed)]
         trained = [config.net or "", str(config.epochs), when["drops"], when["corrects"]]
         lines.append([*place, *trained, own_settings(run, shared), in_words(estimate(run))])
     return lines

@@ -102,7 +102,7 @@ def _make(config: TrainConfig, store: RunStore, progress: Progress, signals: Sig
     bars = []
 
     def observe(prepared: Prepared) -> Observer:
-        title = " ".join([config.source, config.method, config.noise or "", f"seed {config.seed}"])
+        title = " ".join([config.source, prepared.entry.id, config.noise or "", f"seed {config.seed}"])
         bars.append(ProgressObserver(progress, title, prepared.choices.epochs))
         return bars[-1]
 

@@ -12,11 +12,15 @@ from ..data.feed import ProcessShare, SampleFeed, TrustedSamples
 from ..data.kinds import Normaliser
 from ..data.samples import Samples
 from ..methods.variants import VARIANTS
-from ..nets import BACKBONE, build_net, parameter_groups, start_from
+from ..nets import BACKBONE, FastNet, build_net, parameter_groups, start_from
 from ..nets.preact_resnet import NormAt
+from .optimiser import rates_of
 from .prepare import Prepared
 from .processes import Processes
 from .trainer import Observer, Trainer
+
+WHITENED = 2_048
+"""Images that the first layer of a fast network is set by."""
 
 
 def assemble(
@@ -36,7 +40,7 @@ def assemble(
     trusted = None if data.trusted is None else _trusted(prepared, accelerator, data.trusted, normalise)
     return Trainer(
         method=method,
-        learners=[_learner(prepared, accelerator, number) for number in range(method.networks)],
+        learners=[_learner(prepared, accelerator, normalise, number) for number in range(method.networks)],
         feed=feed,
         task=Task(feed.labels, len(data.class_names), choices.epochs, trusted),
         run=prepared.run,
@@ -46,6 +50,8 @@ def assemble(
         observer=observer or Observer(),
         stop_signal=stop_signal,
         processes=processes,
+        rates=rates_of(choices.optimiser),
+        mirrored=data.kind.flips,
         save_every=60 * prepared.config.save_every,
         sample_id=lambda index: data.ids[index],
     )
@@ -79,37 +85,37 @@ def _trusted(prepared: Prepared, accelerator: Accelerator, index: Tensor, normal
     return TrustedSamples(index, samples)
 
 
-def _network(prepared: Prepared, number: int) -> nn.Module:
+def _network(prepared: Prepared, normalise: Normaliser, number: int) -> nn.Module:
+    data = prepared.data
     network = build_net(
         prepared.choices.net,
-        prepared.data.shape,
-        len(prepared.data.class_names),
+        data.shape,
+        len(data.class_names),
         rng=generator(prepared.config.seed, "network", number),
         norm_at=norm_at(prepared.options),
     )
+    if isinstance(network, FastNet):
+        rows = torch.randperm(len(data), generator=generator(0, "whitening"))[:WHITENED].tolist()
+        network.fit_inputs(normalise.to("cpu")(data.loaded(rows)))
     pretrained = prepared.choices.net if prepared.choices.net.startswith(BACKBONE) else None
     if (start := prepared.config.init or pretrained) is not None:
         start_from(network, start)
     return network
 
 
-def _learner(prepared: Prepared, accelerator: Accelerator, number: int) -> Learner:
-    optimisation = prepared.optimisation
-    network = _network(prepared, number)
+def _learner(prepared: Prepared, accelerator: Accelerator, normalise: Normaliser, number: int) -> Learner:
+    network = _network(prepared, normalise, number)
     network = network.to(accelerator.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    optimiser = torch.optim.SGD(
-        parameter_groups(network, optimisation.learning_rate),
-        lr=optimisation.learning_rate,
-        momentum=optimisation.momentum,
-        weight_decay=optimisation.weight_decay,
-    )
-    trained, optimiser = accelerator.prepare(network, optimiser)
+    settings = prepared.choices.optimiser
+    groups = parameter_groups(network, settings.learning_rate)
+    trained, optimiser = accelerator.prepare(network, settings.build(groups))
     return Learner(
         accelerator.unwrap_model(trained),
         optimiser,
         backward=accelerator.backward,
         trained=trained,
-        fresh=lambda: _network(prepared, number),
+        fresh=lambda: _network(prepared, normalise, number),
+        average=settings.average,
     )
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
+from ..core import Learner
 from ..files import sync_folder, to_json, write_synced
 from .finite import check_tensors
 
@@ -139,12 +139,23 @@ def _load(path: Path) -> Checkpoint:
     return found
 
 
-def optimiser_state(optimiser: torch.optim.Optimizer) -> dict[str, Any]:
-    """Per-parameter state of an optimiser, without settings and learning rate, which the run sets."""
-    return {str(key): dict(value) for key, value in optimiser.state_dict()["state"].items()}
+def learner_state(learner: Learner) -> dict[str, Any]:
+    """Weights, averaged weights and the optimiser's memory, without settings and learning rate, which the run sets."""
+    state: dict[str, Any] = {
+        "network": learner.network.state_dict(),
+        "optimiser": {str(key): dict(value) for key, value in learner.optimiser.state_dict()["state"].items()},
+    }
+    if learner.average is not None:
+        state |= {"average": learner.average.network.state_dict(), "averaged_steps": learner.average.updates}
+    return state
 
 
-def restore_optimiser(optimiser: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
-    """Restore the per-parameter state of an optimiser."""
-    groups = optimiser.state_dict()["param_groups"]
-    optimiser.load_state_dict({"state": {int(key): dict(v) for key, v in state.items()}, "param_groups": groups})
+def restore_learner(learner: Learner, state: Mapping[str, Any]) -> None:
+    """Take back what `learner_state` gave."""
+    learner.network.load_state_dict(state["network"])
+    memory = {int(key): dict(value) for key, value in state.get("optimiser", {}).items()}
+    groups = learner.optimiser.state_dict()["param_groups"]
+    learner.optimiser.load_state_dict({"state": memory, "param_groups": groups})
+    if learner.average is not None:
+        learner.average.network.load_state_dict(state["average"])
+        learner.average.updates = state["averaged_steps"]

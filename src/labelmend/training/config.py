@@ -35,19 +35,38 @@ class TrainConfig:
         metadata=about(
             DATA,
             "A folder with one subfolder per class; a .csv, .tsv or .parquet with an image column or feature columns "
-            "and a label column; an .npz with arrays x and y; or one of digits, mnist, fashion-mnist, cifar10, "
-            "cifar100, tiny-imagenet, clothing1m.",
+            "and a label column; an .npz with arrays x and y; or one of clothes, digits, mnist, fashion-mnist, "
+            "cifar10, cifar100, tiny-imagenet, clothing1m.",
             metavar="SOURCE",
         )
     )
     out: str = field(
         metadata=about(MAIN, "Folder for the run; must not hold one yet.", metavar="RUN", circumstance=True)
     )
-    method: str = field(default="m-dyr-h", metadata=about(TRAINING, "Training method; 'labelmend methods' lists them."))
-    net: str | None = field(
-        default=None, metadata=about(TRAINING, "preact-resnet18, resnet50, slim-resnet, convnet, mlp or timm:NAME.")
+    time: str | None = field(
+        default=None,
+        metadata=about(
+            MAIN,
+            "How long the run may take, such as 90s, 20m or 1h30m: a short calibration on this machine picks the width "
+            "of the network and the epochs. By default about 3 minutes for 3,000 images and 20 for 50,000.",
+            metavar="DURATION",
+        ),
     )
-    epochs: int | None = field(default=None, metadata=about(TRAINING, "Passes over the data.", least=1))
+    method: str | None = field(
+        default=None,
+        metadata=about(TRAINING, "Training method, by default chosen from the data; 'labelmend methods' lists them."),
+    )
+    net: str | None = field(
+        default=None,
+        metadata=about(
+            TRAINING,
+            "fast-16 to fast-64, preact-resnet18, resnet50, slim-resnet, convnet, mlp or timm:NAME; by default chosen "
+            "from the data and the time.",
+        ),
+    )
+    epochs: int | None = field(
+        default=None, metadata=about(TRAINING, "Passes over the data, in place of a time.", least=1)
+    )
     noise: str | None = field(
         default=None,
         metadata=about(
@@ -209,9 +228,24 @@ def flag(described: Field[Any]) -> str:
 class Optimisation:
     """How networks are trained (Appendix B); part of `--set`."""
 
-    learning_rate: float = field(default=0.1, metadata={"help": "learning rate that the run starts with", "least": 0})
-    momentum: float = field(default=0.9, metadata={"help": "momentum of SGD", "least": 0, "most": 1})
-    weight_decay: float = field(default=1e-4, metadata={"help": "weight decay", "least": 0})
+    learning_rate: float | None = field(
+        default=None,
+        metadata={"help": "learning rate that factors of the schedule multiply; none suits the network", "least": 0},
+    )
+    momentum: float | None = field(
+        default=None, metadata={"help": "momentum of SGD; none suits the network", "least": 0, "most": 1}
+    )
+    weight_decay: float | None = field(
+        default=None, metadata={"help": "weight decay; none suits the network", "least": 0}
+    )
+    rates: Literal["auto", "published", "triangular"] = field(
+        default="auto",
+        metadata={"help": "learning rates over the run: the method's published drops, or one rise and fall"},
+    )
+    average: float | Literal["auto", "none"] = field(
+        default="auto",
+        metadata={"help": "decay of averaged weights, which are tracked, guessed by and tested", "least": 0, "most": 1},
+    )
     batch_size: int | None = field(default=None, metadata={"help": "samples per step; none chooses", "least": 2})
     augment: Literal["auto", "none", "crop", "crop-flip"] = field(
         default="auto", metadata={"help": "random crop after padding, and horizontal flip"}

@@ -1,53 +1,133 @@
-"""Network, epochs, batch size, augmentation and threads chosen from the data, each with the reason."""
+"""What is chosen where the user is silent: method, network, epochs, optimiser and more, each with the reason."""
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..data import Samples
 from ..data.kinds import Augment
+from ..data.kinds.images import Images
+from ..nets import FAST_NETS
+from .budget import Cost, Fit, Work, default_seconds, fit_budget, measure
 from .config import Optimisation, TrainConfig
+from .engine import Engine, cpu_threads
+from .optimiser import OptimiserSettings, optimiser_settings
 
 CPU_EPOCHS = ((1_000, 120), (5_000, 60), (20_000, 30))
 CPU_EPOCHS_LARGE = 20
 GPU_EPOCHS = 300
 BATCHES = ((2_500, 32), (10_000, 64))
 PAPER_BATCH = 128
-SMALL_NETS = ("convnet", "mlp")
+FAST_BATCHES = ((2_500, 64), (10_000, 128))
+FAST_BATCH = 256
+SMALL_NETS = ("convnet", "mlp", "linear")
 
 
 @dataclass
 class Defaults:
-    """What a run uses, and why; whatever the user set is used as it is."""
+    """What a run uses, and why; whatever the user set is used as it is. `seconds` are expected for its epochs."""
 
+    method: str
     net: str
     epochs: int
     batch_size: int
     threads: int
     augment: Augment | None
+    optimiser: OptimiserSettings
+    seconds: float | None = None
+    features: dict[str, Any] | None = None
     reasons: dict[str, str] = field(default_factory=dict)
 
 
-def choose_defaults(data: Samples, config: TrainConfig, optimisation: Optimisation, *, on_gpu: bool) -> Defaults:
+@dataclass(frozen=True)
+class Situation:
+    """What choices depend on beside the user's wishes; `before` is what an earlier start of the same run chose."""
+
+    data: Samples
+    engine: Engine
+    method: str
+    networks: int
+    seconds: float | None
+    before: Mapping[str, Any]
+
+
+def choose_defaults(situation: Situation, config: TrainConfig, optimisation: Optimisation) -> Defaults:
     """Fill in what the user left open."""
-    net, why_net = data.kind.default_net(data.shape, on_gpu=on_gpu)
-    epochs, why_epochs = _epochs(len(data), on_gpu)
-    batch, why_batch = _batch(len(data))
-    augment, why_augment = data.kind.augmentation(data.shape, optimisation.augment)
-    reasons = {"augment": why_augment}
-    reasons["net"] = "as asked" if config.net else why_net
-    reasons["epochs"] = "as asked" if config.epochs else why_epochs
-    threads, why_threads = _threads(config.net or net)
-    reasons["threads"] = "as asked" if config.threads else why_threads
-    reasons["batch_size"] = "as asked" if optimisation.batch_size else why_batch
+    data, asked = situation.data, "as asked"
+    nets, why_net = data.kind.default_nets(data.shape, on_gpu=situation.engine.on_gpu)
+    nets = (config.net,) if config.net else nets
+    batch, why_batch = _batch(len(data), fast=nets[0] in FAST_NETS)
+    batch = optimisation.batch_size or batch
+    fit, why_epochs = _fit(situation, config, nets, batch)
+    threads, why_threads = _threads(fit.net)
+    augment, why_augment = data.kind.augmentation(data.shape, optimisation.augment, gentle=fit.net in FAST_NETS)
+    optimiser, why_optimiser = optimiser_settings(fit.net, batch, optimisation)
+    reasons = {
+        "augment": why_augment,
+        "batch_size": asked if optimisation.batch_size else why_batch,
+        "epochs": asked if config.epochs else why_epochs,
+        "method": asked if config.method else "the library's own" if situation.method == "mend" else "the paper's",
+        "net": asked if config.net else why_net,
+        "optimiser": why_optimiser,
+        "threads": asked if config.threads else why_threads,
+    }
     return Defaults(
-        net=config.net or net,
-        epochs=config.epochs or epochs,
-        batch_size=optimisation.batch_size or batch,
+        method=situation.method,
+        net=fit.net,
+        epochs=fit.epochs,
+        batch_size=batch,
         threads=config.threads or threads,
         augment=augment,
-        reasons=dict(sorted(reasons.items())),
+        optimiser=optimiser,
+        seconds=fit.seconds or None,
+        reasons=reasons,
     )
+
+
+def default_method(data: Samples, config: TrainConfig, *, on_gpu: bool) -> str:
+    """The method where none is named: the paper's strongest, or the library's own where networks are fast."""
+    nets, _ = data.kind.default_nets(data.shape, on_gpu=on_gpu)
+    return "mend" if (config.net or nets[0]) in (*FAST_NETS, "linear") else "m-dyr-h"
+
+
+def _fit(situation: Situation, config: TrainConfig, nets: Sequence[str], batch: int) -> tuple[Fit, str]:
+    """Network and epochs: as asked, as before, by a rule for what is quick anyway, or by what fits the time."""
+    data, engine, before = situation.data, situation.engine, situation.before
+    if {"net", "epochs"} <= before.keys():
+        why = str(before.get("reasons", {}).get("epochs", ""))
+        return Fit(config.net or before["net"], config.epochs or before["epochs"], before.get("seconds") or 0.0), why
+    if config.epochs is not None and len(nets) == 1:
+        return Fit(nets[0], config.epochs, 0.0), ""
+    timed = situation.seconds is not None or (data.kind.name == Images.name and nets[0] not in SMALL_NETS)
+    if not timed:
+        epochs, why = _epochs(len(data), engine.on_gpu)
+        return Fit(nets[0], config.epochs or epochs, 0.0), why
+    seconds = situation.seconds or default_seconds(len(data))
+    work = Work(len(data), 0 if data.test is None else len(data.test), situation.networks)
+    fit = fit_budget(_costs(situation, config, nets, batch), work, seconds, epochs=config.epochs)
+    source = "as asked" if situation.seconds else f"the default for {len(data):,} images; --time changes it"
+    return fit, f"about {fit.seconds / 60:.1f} minutes here, of {seconds / 60:.1f} ({source})"
+
+
+def _costs(situation: Situation, config: TrainConfig, nets: Sequence[str], batch: int) -> dict[str, Cost]:
+    """What each network costs on this machine; several processes go by what the first one measured."""
+    data, engine = situation.data, situation.engine
+    costs = {}
+    for net in nets:
+        with cpu_threads(config.threads or _threads(net)[0]):
+            costs[net] = measure(
+                net,
+                data.shape,
+                len(data.class_names),
+                batch_size=max(2, batch // engine.processes),
+                device=engine.device,
+                precision=engine.precision,
+            )
+    flat = engine.from_first([value for cost in costs.values() for value in (cost.learning, cost.looking)])
+    pairs = zip(flat[::2], flat[1::2], strict=True)
+    return {net: Cost(*(seconds / engine.processes for seconds in pair)) for net, pair in zip(nets, pairs, strict=True)}
 
 
 def _epochs(samples: int, on_gpu: bool) -> tuple[int, str]:
@@ -59,11 +139,11 @@ def _epochs(samples: int, on_gpu: bool) -> tuple[int, str]:
     return CPU_EPOCHS_LARGE, f"{samples:,} samples on a CPU; more would be better"
 
 
-def _batch(samples: int) -> tuple[int, str]:
-    for limit, batch in BATCHES:
+def _batch(samples: int, *, fast: bool) -> tuple[int, str]:
+    for limit, batch in FAST_BATCHES if fast else BATCHES:
         if samples <= limit:
             return batch, f"so that {samples:,} samples give {-(-samples // batch)} steps an epoch"
-    return PAPER_BATCH, "the paper's"
+    return (FAST_BATCH, "enough steps an epoch, each of them quick") if fast else (PAPER_BATCH, "the paper's")
 
 
 def _threads(net: str) -> tuple[int, str]:

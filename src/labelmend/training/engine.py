@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from accelerate import Accelerator
+from torch import distributed
 
 from ..errors import InputError
 from .config import Optimisation, TrainConfig
@@ -38,6 +39,19 @@ class Engine:
             )
         rank, count = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
         return cls(device, precision, rank, count)
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether there is something faster than a CPU."""
+        return self.device != "cpu"
+
+    def from_first(self, values: list[float]) -> list[float]:
+        """The first process's values, for all of them; each waits for the others here."""
+        if self.processes == 1:
+            return values
+        shared = torch.tensor(values, dtype=torch.float64, device=self.start().device)
+        distributed.broadcast(shared, src=0)
+        return [float(value) for value in shared.cpu()]
 
     def start(self) -> Accelerator:
         """The engine itself; of several processes, each waits for the others here."""

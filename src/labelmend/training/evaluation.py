@@ -6,27 +6,30 @@ import torch
 from torch import Tensor
 
 from ..core import Feed, Learner, Trusted
+from ..learner import predicted
 from .processes import Processes
 
 
-def accuracy(learners: list[Learner], feed: Feed, processes: Processes, *, heed: Callable[[], None]) -> float:
+def accuracy(
+    learners: list[Learner], feed: Feed, processes: Processes, *, heed: Callable[[], None], mirrored: bool = False
+) -> float:
     """Share of samples whose label the learners' mean prediction gets right; `heed` is called between batches."""
     right = torch.zeros((), dtype=torch.long, device=next(learners[0].network.parameters()).device)
     for learner in learners:
-        processes.share_buffers(learner.network)
+        processes.share_buffers(learner.evaluated)
     for batch in feed.sweep():
-        guess = ensemble(learners, batch.inputs).argmax(dim=1)
+        guess = ensemble(learners, batch.inputs, mirrored=mirrored).argmax(dim=1)
         right += (guess == batch.labels).sum()
         heed()
     return int(processes.total(right)) / len(feed)
 
 
-def ensemble(learners: list[Learner], inputs: Tensor) -> Tensor:
-    """Mean predicted probabilities of the learners, in evaluation mode."""
+def ensemble(learners: list[Learner], inputs: Tensor, *, mirrored: bool = False) -> Tensor:
+    """Mean predicted probabilities of the learners, in evaluation mode; `mirrored` adds the mirror image of each."""
     probabilities = []
     for learner in learners:
         with learner.evaluating():
-            probabilities.append(learner(inputs).float().softmax(dim=1))
+            probabilities.append(predicted(learner, inputs, mirrored=mirrored))
     return torch.stack(probabilities).mean(dim=0)
 
 

@@ -10,7 +10,7 @@ from ..data import Samples
 from ..data.encode import Progress, encode
 from ..data.kinds.decode import Header
 from ..data.kinds.encoded import Encoded
-from ..data.kinds.images import ImageFiles, Images
+from ..data.kinds.images import ImageFiles, Images, Pretraining
 from ..data.readers.feature_file import FeatureFile, read_feature_file
 from ..data.sources import SourceOptions
 from ..errors import InputError
@@ -51,22 +51,19 @@ class FeaturePlan:
         if self.backbone is None:
             return data
         if self.unfreeze:
-            scale = (self.backbone.mean, self.backbone.std)
+            start = Pretraining(f"{BACKBONE}{self.backbone.name}", self.backbone.mean, self.backbone.std)
             assert isinstance(data.kind, Images)
-            return replace(data, kind=replace(data.kind, scale=scale))
+            return replace(data, kind=replace(data.kind, pretraining=start))
         together = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
         with cpu_threads(config.threads or max(1, available_cores() // together)):
             return encode(data, self.backbone.to(engine.device), progress=progress)
 
-    def explained(self, choices: Defaults) -> Defaults:
-        """The choices with the reason for the features and, if it is fine-tuned, the network."""
-        reasons = dict(sorted((choices.reasons | {"features": self.reason}).items()))
-        if not self.unfreeze or self.backbone is None:
-            return replace(choices, reasons=reasons)
-        reasons["net"] = "the backbone with a new head, trained end to end, as asked"
-        return replace(choices, net=f"{BACKBONE}{self.backbone.name}", reasons=reasons)
+    def explained(self, choices: Defaults, data: Samples) -> Defaults:
+        """The choices with the features, and the reason for them."""
+        reasons = choices.reasons | {"features": self.reason}
+        return replace(choices, features=self._described(data), reasons=reasons)
 
-    def described(self, data: Samples) -> dict[str, Any] | None:
+    def _described(self, data: Samples) -> dict[str, Any] | None:
         """What run.json says: the encoder, its weights, the columns, and whether mirror images were used."""
         if not isinstance(data.kind, Encoded) or data.kind.encoding is None:
             return None
@@ -108,9 +105,7 @@ def plan_features(samples: Samples, config: TrainConfig, *, on_gpu: bool) -> Fea
 
 def _by_default(samples: Samples, config: TrainConfig, *, on_gpu: bool) -> FeaturePlan:
     """Features of photographs, where the extra is there, they cost little, and nothing speaks of another way."""
-    chosen = [name for name in ("net", "init", "size") if getattr(config, name) is not None]
-    if config.method != TrainConfig.method:
-        chosen.append("method")
+    chosen = [name for name in ("net", "method", "init", "size") if getattr(config, name) is not None]
     count = min(len(samples), config.limit or len(samples)) + (0 if samples.test is None else len(samples.test))
     most = MOST_ON_GPU if on_gpu else MOST_ON_CPU
     if samples.kind.name != Images.name:

@@ -19,10 +19,11 @@ from ..methods import RegisteredMethod, find
 from ..nets import build_net, start_from
 from ..run.description import versions
 from ..run.directory import RunDirectory
+from .budget import parse_duration
 from .config import Optimisation, TrainConfig
-from .defaults import Defaults, choose_defaults
+from .defaults import Defaults, Situation, choose_defaults, default_method
 from .engine import Engine
-from .features import FeaturePlan, plan_features
+from .features import plan_features
 from .settings import check_keys, parse
 
 
@@ -40,7 +41,6 @@ class Prepared:
     engine: Engine
     run: RunDirectory
     noise: dict[str, Any] | None
-    features: FeaturePlan
 
     def description(self) -> dict[str, Any]:
         """What run.json says before the first epoch."""
@@ -49,15 +49,7 @@ class Prepared:
             "config": asdict(self.config),
             "options": asdict(self.options),
             "optimisation": asdict(self.optimisation),
-            "chosen": {
-                "net": self.choices.net,
-                "epochs": self.choices.epochs,
-                "batch_size": self.choices.batch_size,
-                "threads": self.choices.threads,
-                "augment": None if self.choices.augment is None else asdict(self.choices.augment),
-                "features": self.features.described(self.data),
-                "reasons": self.choices.reasons,
-            },
+            "chosen": asdict(self.choices),
             "data": {
                 "name": self.data.name,
                 "samples": len(self.data),
@@ -86,18 +78,10 @@ def prepare(
     `data` are samples of Python objects, used in place of the configuration's source. `advance` is told of samples that
     were read, `progress` of those whose features were computed.
     """
-    entry = find(config.method)
-    check_keys(config.settings, entry.options, Optimisation)
-    options: Any = parse(entry.options, config.settings)
-    optimisation = parse(Optimisation, config.settings)
+    engine = Engine.choose(config, parse(Optimisation, config.settings))
+    named = None if config.method is None else _method(config, config.method)
+    seconds = None if config.time is None else parse_duration(config.time)
     spec = None if config.noise is None else NoiseSpec.parse(config.noise)
-    if entry.needs_trusted and config.trusted is None:
-        raise InputError(
-            f"{entry.id} needs some samples whose labels are known to be right: --trusted ids.csv names them in a "
-            "column 'id', and if the given labels are not right, gives those in a column 'label'; or, where the truth "
-            "is known as after --noise, --trusted 10-per-class takes ten of each class"
-        )
-    engine = Engine.choose(config, optimisation)
     run = RunDirectory(Path(config.out), writes=engine.rank == 0)
     if run.writes:
         try:
@@ -105,17 +89,34 @@ def prepare(
         except OSError as error:
             raise InputError(f"cannot use {run.path}: {error.strerror or error}; choose another --out") from None
     options_of_source = source_options(config)
-    on_gpu = engine.device != "cpu"
     found = read_with_test(config.source, options_of_source) if data is None else data
-    features = plan_features(found, config, on_gpu=on_gpu)
+    features = plan_features(found, config, on_gpu=engine.on_gpu)
     data, preflight = check_samples(found, features.reading(options_of_source), advance=advance)
     data, noise = apply_label_options(data, config, spec)
     data = features.applied(data, engine, config, progress)
-    choices = features.explained(choose_defaults(data, config, optimisation, on_gpu=on_gpu))
+    entry, options, optimisation = named or _method(config, default_method(data, config, on_gpu=engine.on_gpu))
+    before = run.read().get("chosen") if config.resume else None
+    networks = entry.build(options, 1).networks
+    situation = Situation(data, engine, entry.id, networks, seconds, before if isinstance(before, dict) else {})
+    choices = features.explained(choose_defaults(situation, config, optimisation), data)
     trial = build_net(choices.net, data.shape, len(data.class_names), rng=generator(0, "check"))
     if config.init is not None:
         start_from(trial, config.init)
-    return Prepared(config, entry, options, optimisation, data, preflight, choices, engine, run, noise, features)
+    return Prepared(config, entry, options, optimisation, data, preflight, choices, engine, run, noise)
+
+
+def _method(config: TrainConfig, id: str) -> tuple[RegisteredMethod, Any, Optimisation]:
+    """A method with its options and those of the optimisation, as far as they can be checked without the data."""
+    entry = find(id)
+    check_keys(config.settings, entry.options, Optimisation)
+    options: Any = parse(entry.options, config.settings)
+    if entry.needs_trusted and config.trusted is None:
+        raise InputError(
+            f"{entry.id} needs some samples whose labels are known to be right: --trusted ids.csv names them in a "
+            "column 'id', and if the given labels are not right, gives those in a column 'label'; or, where the truth "
+            "is known as after --noise, --trusted 10-per-class takes ten of each class"
+        )
+    return entry, options, parse(Optimisation, config.settings)
 
 
 def source_options(config: TrainConfig) -> SourceOptions:
@@ -159,7 +160,7 @@ def check_same(before: dict[str, Any], now: dict[str, Any], *, allow_drift: bool
                 f"the run was made with --{key} {before['config'].get(key)}, not {now['config'][key]}; "
                 "resume it with the options it was started with"
             )
-    same = ("features", "net", "epochs", "batch_size", "augment")
+    same = ("features", "method", "net", "epochs", "batch_size", "augment", "optimiser")
     chosen = {name: (before["chosen"].get(name), now["chosen"][name]) for name in same}
     for name, (old, new) in chosen.items():
         if old != new:

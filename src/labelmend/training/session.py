@@ -143,7 +143,9 @@ def _compile(prepared: Prepared, accelerator: Accelerator, trainer: Trainer) -> 
 def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> None:
     """Judge the labels and write what the run leaves behind: table, noise, evidence, model, summary and report."""
     run, data = prepared.run, prepared.data
-    judgement = judge_ledgers(trainer.ledgers, data.labels.observed, len(data.class_names))
+    judgement = judge_ledgers(
+        trainer.ledgers, data.labels.observed, len(data.class_names), held_out=trainer.method.cross_fitted
+    )
     if data.trusted is not None:
         judgement = judgement.trusting(data.trusted.numpy())
     truth = data.labels.truth
@@ -156,7 +158,7 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
     )
     write_labels(run, table)
     write_noise(run, describe_noise(table, judgement))
-    networks = [learner.network.eval() for learner in trainer.learners]
+    networks = [learner.evaluated.eval() for learner in trainer.learners]
     model = Model(networks, normalise.to(trainer.task.labels.device), data.kind, data.shape, data.class_names)
     write_evidence(run, data, table, model)
     write_model(run, model, net=prepared.choices.net, norm_at=norm_at(prepared.options))

@@ -74,7 +74,10 @@ class Trainer:
     """One method, its learners and the data, from wherever the run stands to its last epoch.
 
     `wrong` says for each sample whether its label is really wrong, where that is known: it is used to report
-    AUC, never to train. `save_every` are seconds between two checkpoints inside an epoch; there is always one after it.
+    AUC, never to train. `rates` gives the learning rate at each share of the run as a multiple of the set one; without
+    it the method gives that of each epoch. `mirrored` tells that the last epoch is tested as models predict: by each
+    image and its mirror image. `save_every` are seconds between two checkpoints inside an epoch; there is always one
+    after it.
     """
 
     method: Method
@@ -88,13 +91,16 @@ class Trainer:
     observer: Observer = field(default_factory=Observer)
     stop_signal: Callable[[], int | None] = lambda: None
     processes: Processes = field(default_factory=Processes)
+    rates: Callable[[float], float] | None = None
+    mirrored: bool = False
     save_every: float = math.inf
     sample_id: Callable[[int], str] = str
 
     def __post_init__(self) -> None:
         device = self.task.labels.device
-        self.ledgers = [Ledger(len(self.task), device=device) for _ in self.learners]
-        for learner, ledger in zip(self.learners, self.ledgers, strict=True):
+        judged = self.learners[:1] if self.method.cross_fitted else self.learners
+        self.ledgers = [Ledger(len(self.task), device=device) for _ in judged]
+        for learner, ledger in zip(judged, self.ledgers, strict=True):
             ledger.keep_mean_probs(self.task.classes)
             if "mean_log_probs" in self.method.records:
                 ledger.keep_mean_log_probs(self.task.classes)
@@ -137,7 +143,7 @@ class Trainer:
         draws, at = Draws(self.seed, epoch, self.processes.rank), self.position
         for learner in self.learners:
             learner.network.train()
-            learner.set_rate(self.method.rate(epoch))
+            learner.set_rate(self._rate(epoch, at.step))
         if at.step == 0:
             self.method.epoch_begin(self.learners, epoch)
         self.observer.stage(epoch, self.method.phase(epoch), self.feed.steps, at.step)
@@ -145,6 +151,9 @@ class Trainer:
             if self.method.tracks_before(at.step, self.feed.steps):
                 with self._undone_if_interrupted():
                     self.track(epoch, at.step)
+            if self.rates is not None:
+                for learner in self.learners:
+                    learner.set_rate(self._rate(epoch, at.step))
             loss = self.method.step(self.learners, batch, epoch, draws.step(at.step)) * len(batch)
             at.loss, at.step = at.loss + loss, at.step + 1
             if self.method.per_sample:
@@ -160,6 +169,11 @@ class Trainer:
             check_weights(learner.network, epoch)
         return mean
 
+    def _rate(self, epoch: int, step: int) -> float:
+        if self.rates is None:
+            return self.method.rate(epoch)
+        return self.rates(self.method.schedule_progress(epoch, (step + 0.5) / self.feed.steps, self.task.epochs))
+
     def tracks(self, epoch: int) -> bool:
         """Whether a tracking pass follows this epoch."""
         return epoch == self.task.epochs or self.method.tracks(epoch)
@@ -171,16 +185,19 @@ class Trainer:
         """
         self.observer.stage(epoch, "tracking", 0)
         finished = epoch - 1 if step else epoch
-        for learner, ledger in zip(self.learners, self.ledgers, strict=True):
+        for number, ledger in enumerate(self.ledgers):
             ledger.open_pass(finished / self.task.epochs)
             inside = (step,) if step else ()
             rng = generator(self.seed, "tracking", epoch, *inside) if self.method.track_augmented else None
-            self.processes.share_buffers(learner.network)
             mine = torch.zeros(len(self.task), dtype=torch.bool, device=ledger.losses.device)
-            with learner.evaluating():
-                for index, *seen in in_bulk(self._predictions(learner, rng, features=ledger.features is not None)):
-                    ledger.write(index, *seen)
-                    mine[index] = True
+            for judge in range(len(self.learners)) if self.method.cross_fitted else [number]:
+                learner, rows = self.learners[judge], self.method.judged_by(judge)
+                self.processes.share_buffers(learner.evaluated)
+                with learner.evaluating():
+                    kept = ledger.features is not None
+                    for index, *seen in in_bulk(self._predictions(learner, rng, rows, features=kept)):
+                        ledger.write(index, *seen)
+                        mine[index] = True
             for values in ledger.recorded().values():
                 self.processes.combine(values, mine)
             check_losses(ledger.losses, epoch, self.sample_id)
@@ -214,8 +231,10 @@ class Trainer:
                 self.processes.combine(self.method.get_buffer(name), owned)
         self.visited.zero_()
 
-    def _predictions(self, learner: Learner, rng: torch.Generator | None, *, features: bool) -> Iterator[Predicted]:
-        for batch in self.feed.sweep(rng):
+    def _predictions(
+        self, learner: Learner, rng: torch.Generator | None, rows: Tensor | None, *, features: bool
+    ) -> Iterator[Predicted]:
+        for batch in self.feed.sweep(rng, rows=rows):
             if features:
                 with learner.features() as seen:
                     logits = learner(batch.inputs).float()
@@ -230,8 +249,11 @@ class Trainer:
         auc = None
         if estimate is not None and self.wrong is not None:
             auc = detection_auc(estimate.probability, self.wrong, known=self.task.trusted)
+        mirrored = self.mirrored and epoch == self.task.epochs
         tested = (
-            None if self.test is None else accuracy(self.learners, self.test, self.processes, heed=self._heed_alone)
+            None
+            if self.test is None
+            else accuracy(self.learners, self.test, self.processes, heed=self._heed_alone, mirrored=mirrored)
         )
         self._heed_signal()
         return {
@@ -268,13 +290,7 @@ class Trainer:
         at = self.position
         return {
             "position": {"epoch": at.epoch, "step": at.step, "loss": self.processes.gather(at.loss)},
-            "learners": {
-                str(i): {
-                    "network": learner.network.state_dict(),
-                    "optimiser": checkpoint.optimiser_state(learner.optimiser),
-                }
-                for i, learner in enumerate(self.learners)
-            },
+            "learners": {str(i): checkpoint.learner_state(learner) for i, learner in enumerate(self.learners)},
             **self._tracked(),
         }
 
@@ -289,8 +305,7 @@ class Trainer:
         own = losses[self.processes.rank] if len(losses) == count else losses.sum() / count
         self.position = Position(at["epoch"], at["step"], own.to(self.task.labels.device))
         for i, learner in enumerate(self.learners):
-            learner.network.load_state_dict(state["learners"][str(i)]["network"])
-            checkpoint.restore_optimiser(learner.optimiser, state["learners"][str(i)].get("optimiser", {}))
+            checkpoint.restore_learner(learner, state["learners"][str(i)])
         self._restore_tracked(state)
 
     def _restore_tracked(self, state: dict[str, Any]) -> None:

@@ -30,11 +30,15 @@ class Kind(Protocol):
     def normaliser(self, inputs: "Tensor | ImageFiles") -> Normaliser:
         """Statistics of the training inputs."""
 
-    def default_net(self, shape: Sequence[int], *, on_gpu: bool) -> tuple[str, str]:
-        """The network for samples of this shape, and why."""
+    @property
+    def flips(self) -> bool:
+        """Whether a mirrored sample means the same."""
 
-    def augmentation(self, shape: Sequence[int], asked: str) -> tuple[Augment | None, str]:
-        """How training views are made, as asked ("auto" leaves it open), and why."""
+    def default_nets(self, shape: Sequence[int], *, on_gpu: bool) -> tuple[Sequence[str], str]:
+        """Networks for samples of this shape, the cheapest first, of which the time decides; and why these."""
+
+    def augmentation(self, shape: Sequence[int], asked: str, *, gentle: bool) -> tuple[Augment | None, str]:
+        """How training views are made, as asked ("auto" leaves it open), and why; `gentle` moves them half as far."""
 
     def shown(self, inputs: Tensor, originals: "ImageFiles | None", rows: Sequence[int]) -> dict[str, list[Any]]:
         """What a person sees of these samples, `inputs` being theirs: a column of pictures or of feature values."""

@@ -19,6 +19,7 @@ class Features:
     """Rows of numbers, float32 [N, columns]; the columns may have names."""
 
     columns: Sequence[str] = ()
+    flips: bool = False
     name: str = "features"
 
     def problems(self, inputs: "Tensor | ImageFiles", locations: Sequence[str]) -> list[Problem]:
@@ -32,11 +33,11 @@ class Features:
         assert isinstance(inputs, Tensor)
         return Normaliser.from_moments(inputs.double().mean(dim=0), inputs.double().std(dim=0, correction=0))
 
-    def default_net(self, shape: Sequence[int], *, on_gpu: bool) -> tuple[str, str]:
+    def default_nets(self, shape: Sequence[int], *, on_gpu: bool) -> tuple[Sequence[str], str]:
         """A multilayer perceptron."""
-        return "mlp", f"the samples are rows of {shape[0]} features"
+        return ("mlp",), f"the samples are rows of {shape[0]} features"
 
-    def augmentation(self, shape: Sequence[int], asked: str) -> tuple[Augment | None, str]:
+    def augmentation(self, shape: Sequence[int], asked: str, *, gentle: bool) -> tuple[Augment | None, str]:
         """None."""
         return None, "none: feature rows are used as they are"
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ...core import generator
 from ...errors import InputError, StorageError
+from ...nets import FAST_NETS
 from ..preflight import Problem
 from . import decode
 from .augment import Augment
@@ -139,16 +140,25 @@ def common_shape(headers: Iterable[Header], size: int | None) -> Shape:
 
 
 @dataclass(frozen=True)
+class Pretraining:
+    """A network that was trained before, and the mean and standard deviation of channels that it expects."""
+
+    net: str
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Images:
     """Pictures, uint8 [N, channels, height, width] or files; `flips` tells whether a mirrored one means the same.
 
-    `scale` holds mean and standard deviation of the channels that a pretrained network expects, in place of their own.
+    `pretraining` is what they are trained from, if it is not a new network.
     """
 
     flips: bool = True
     columns: Sequence[str] = ()
     name: str = "images"
-    scale: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    pretraining: Pretraining | None = None
 
     def problems(self, inputs: Tensor | ImageFiles, locations: Sequence[str]) -> list[Problem]:
         """None that could be told without decoding."""
@@ -156,9 +166,9 @@ class Images:
 
     def normaliser(self, inputs: Tensor | ImageFiles) -> Normaliser:
         """Mean and standard deviation of each channel; of a streamed set, those of a fixed sample of 4,096 images."""
-        if self.scale is not None:
+        if self.pretraining is not None:
             channels = (inputs.shape or (3,))[0] if isinstance(inputs, ImageFiles) else inputs.shape[1]
-            mean, std = (torch.tensor(values) for values in self.scale)
+            mean, std = (torch.tensor(values) for values in (self.pretraining.mean, self.pretraining.std))
             return Normaliser(
                 *(values if channels == 3 else values.mean(dim=0, keepdim=True) for values in (mean, std))
             )
@@ -171,27 +181,33 @@ class Images:
         square = torch.stack([(c @ level.square()) / c.sum() for c in counts])
         return Normaliser.from_moments(mean, (square - mean.square()).clamp_min(0).sqrt())
 
-    def default_net(self, shape: Sequence[int], *, on_gpu: bool) -> tuple[str, str]:
-        """A residual network that the machine can train, or a smaller one for very small images."""
+    def default_nets(self, shape: Sequence[int], *, on_gpu: bool) -> tuple[Sequence[str], str]:
+        """A network that the machine can train, or a smaller one for very small images."""
         side = min(shape[1:])
+        if self.pretraining is not None:
+            return (self.pretraining.net,), "a pretrained network with a new head, trained end to end"
         if side < SMALLEST_CROPPED:
-            return "convnet", f"images of {side} px are too small for a residual network"
+            return ("convnet",), f"images of {side} px are too small for a deeper network"
         if on_gpu:
-            return "preact-resnet18", "the paper's network, and there is a GPU"
-        return "slim-resnet", "a residual network that a CPU can train"
+            return ("preact-resnet18",), "the paper's network, and there is a GPU"
+        return FAST_NETS, "good after few epochs, so that a CPU can train it"
 
-    def augmentation(self, shape: Sequence[int], asked: str) -> tuple[Augment | None, str]:
-        """Random crops after padding by an eighth of the side, mirrored where that means the same."""
+    def augmentation(self, shape: Sequence[int], asked: str, *, gentle: bool) -> tuple[Augment | None, str]:
+        """Random crops after padding by an eighth of the side, mirrored where that means the same.
+
+        Gentle ones, for short runs, are padded by a sixteenth, with what lies inside the border.
+        """
         side = min(shape[1:])
-        pad = max(1, round(side / 8))
+        pad = max(1, round(side / (16 if gentle else 8)))
         if asked == "none":
             return None, "none, as asked"
         if asked != "auto":
-            return Augment(pad, flip=asked == "crop-flip"), f"{asked}, as asked"
+            return Augment(pad, flip=asked == "crop-flip", mirror=gentle), f"{asked}, as asked"
         if side < SMALLEST_CROPPED:
             return None, f"none: moving images of {side} px loses parts of them"
         name = "crop and flip" if self.flips else "crop without flip"
-        return Augment(pad, flip=self.flips), f"{name}, {pad} px of padding (an eighth of the side)"
+        part = "a sixteenth of the side, for a short run" if gentle else "an eighth of the side"
+        return Augment(pad, flip=self.flips, mirror=gentle), f"{name}, {pad} px of padding ({part})"
 
     def shown(self, inputs: Tensor, originals: ImageFiles | None, rows: Sequence[int]) -> dict[str, list[Any]]:
         """A small picture of each: of the original file where there is one, else of the pixels themselves."""

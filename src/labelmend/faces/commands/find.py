@@ -73,23 +73,39 @@ def _resumed(given: dict[str, Any]) -> TrainConfig:
 
 
 def demo(
+    data: Annotated[
+        str, typer.Option(metavar="NAME", help="clothes: photographs; or digits: handwritten ones, half of them wrong.")
+    ] = "clothes",
     out_dir: Annotated[
         Path, typer.Option("--out", metavar="FOLDER", help="Folder for the two runs; an earlier demo's is replaced.")
     ] = Path("labelmend-demo"),
-    epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 30,
+    epochs: Annotated[
+        int | None, typer.Option(help="Passes over the data; by default so many that it takes about a minute.")
+    ] = None,
     seed: Seed = TrainConfig.seed,
     threads: Threads = None,
 ) -> None:
-    """See the whole story on real images in about a minute: corrupt labels, train, find, correct, report.
+    """See the whole story on real photographs in about a minute: wrong labels, training, finding, correcting, report.
 
     Try: labelmend demo
+
+    Try: labelmend demo --data digits
     """
     from ...training.signals import Signals
 
     signals = Signals()  # before the slow imports
-    from ..demo import tell
+    from ..stories import find_story, make_room
 
-    tell(out_dir, epochs=epochs, seed=seed, threads=threads, console=out, signals=signals)
+    story = find_story(data)
+    TrainConfig(
+        story.source, str(out_dir), epochs=epochs, seed=seed, threads=threads
+    )  # refused before anything is done
+    make_room(out_dir)
+    out.rule("labelmend demo")
+    out.print(f"{story.opening}\n")
+    with out.status("loading"):
+        from ..demo import tell
+    tell(story, out_dir, epochs=epochs, seed=seed, threads=threads, console=out, signals=signals)
     signals.done()
 
 

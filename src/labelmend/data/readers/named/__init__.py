@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ...samples import Samples
 from .cifar import cifar10, cifar100
+from .clothes import clothes
 from .clothing1m import clothing1m
 from .digits import digits
 from .idx import fashion_mnist, mnist
@@ -12,6 +13,7 @@ from .tiny_imagenet import tiny_imagenet
 
 NAMED: dict[str, Callable[[Path | None], Samples]] = {
     "digits": digits,
+    "clothes": clothes,
     "cifar10": cifar10,
     "cifar100": cifar100,
     "mnist": mnist,

@@ -1,0 +1,149 @@
+"""A time budget: which network, and how many epochs, the machine at hand can train in the time that there is."""
+
+import math
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional as F  # noqa: N812
+
+from ..core import generator
+from ..errors import InputError
+from ..nets import build_net
+
+PART = re.compile(r"(\d+(?:\.\d+)?)(h|m|s)")
+SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
+SHORTEST = 5.0
+FEW, FEW_SECONDS, GROWTH = 3_000, 180.0, 0.675
+"""3 minutes for 3,000 images; the exponent makes it 20 for 50,000."""
+USABLE = 0.9
+"""Share of the budget that epochs may take; the rest is for reading, judging and the report."""
+SWEEPS = 0.5
+"""Tracking passes an epoch."""
+ENOUGH_EPOCHS, ENOUGH_SAMPLES, ENOUGH_POWER = 15, 50_000, 0.4
+"""Epochs from which on a wider network gains more than further epochs, for so many samples; fewer need more."""
+MOST_EPOCHS = 300
+MEASURED_SECONDS, MEASURED_STEPS = 0.6, 2
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of a duration such as `90s`, `20m` or `1h30m`.
+
+    >>> parse_duration("1h30m"), parse_duration("90s"), parse_duration("2.5m")
+    (5400.0, 90.0, 150.0)
+    """
+    if not re.fullmatch(f"(?:{PART.pattern})+", text):
+        raise InputError(f"--time takes a duration such as 90s, 20m or 1h30m, not {text!r:.100}")
+    seconds = sum(float(number) * SECONDS[unit] for number, unit in PART.findall(text))
+    if not SHORTEST <= seconds < math.inf:
+        raise InputError(f"--time must be at least {SHORTEST:.0f} seconds, not {text}")
+    return seconds
+
+
+def default_seconds(samples: int) -> float:
+    """The time that a run on so many images may take where the user set none.
+
+    >>> [round(default_seconds(samples) / 60) for samples in (500, 3_000, 50_000)]
+    [1, 3, 20]
+    """
+    return max(60.0, FEW_SECONDS * math.pow(samples / FEW, GROWTH))
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds that a sample takes in training, and in a pass without gradients."""
+
+    learning: float
+    looking: float
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a run has to do: samples to learn and to test, and networks to train."""
+
+    samples: int
+    test_samples: int
+    networks: int = 1
+
+    def epoch_seconds(self, cost: Cost) -> float:
+        """How long an epoch takes, with its share of the tracking passes."""
+        learning = self.samples * (self.networks * cost.learning + SWEEPS * cost.looking)
+        return learning + self.networks * self.test_samples * cost.looking
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A network and a number of epochs that fit a budget, and the seconds they are expected to take."""
+
+    net: str
+    epochs: int
+    seconds: float
+
+
+def measure(
+    net: str, shape: Sequence[int], classes: int, *, batch_size: int, device: torch.device | str, precision: str = "no"
+) -> Cost:
+    """What a network costs on this machine, by a few steps on made-up samples; nothing else is changed by it."""
+    device = torch.device(device)
+    network = build_net(net, shape, classes, rng=generator(0, "calibration")).to(device)
+    network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    inputs = torch.randn(batch_size, *shape, generator=generator(0, "calibration")).to(device)
+    if inputs.dim() == 4:
+        inputs = inputs.contiguous(memory_format=torch.channels_last)
+    labels = torch.arange(batch_size, device=device) % classes
+    half = torch.float16 if precision == "fp16" else torch.bfloat16
+    optimiser = torch.optim.SGD(network.parameters(), lr=0.0)
+
+    def forward() -> torch.Tensor:
+        with torch.autocast(device.type, half, enabled=precision != "no"):
+            scores: torch.Tensor = network(inputs)
+        return scores.float()
+
+    def learn() -> None:
+        optimiser.zero_grad(set_to_none=True)
+        F.cross_entropy(forward(), labels).backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+
+    learning = _fastest(learn, device)
+    network.eval()
+    with torch.no_grad():
+        looking = _fastest(forward, device)
+    return Cost(learning / batch_size, looking / batch_size)
+
+
+def _fastest(step: Callable[[], object], device: torch.device) -> float:
+    """Seconds of the fastest of a few calls, after one that does not count."""
+    best, until, calls = math.inf, time.perf_counter() + MEASURED_SECONDS, -1
+    while calls < MEASURED_STEPS or time.perf_counter() < until:
+        started = time.perf_counter()
+        step()
+        if device.type != "cpu":
+            getattr(torch, device.type).synchronize()
+        calls += 1
+        if calls:
+            best = min(best, time.perf_counter() - started)
+    return best
+
+
+def enough_epochs(samples: int) -> int:
+    """Epochs from which on a wider network gains more than further epochs do.
+
+    >>> enough_epochs(50_000), enough_epochs(3_000)
+    (15, 46)
+    """
+    return round(ENOUGH_EPOCHS * math.pow(max(1.0, ENOUGH_SAMPLES / samples), ENOUGH_POWER))
+
+
+def fit_budget(costs: dict[str, Cost], work: Work, seconds: float, *, epochs: int | None = None) -> Fit:
+    """The widest network that has enough epochs in the time, or the narrowest; `costs` from narrow to wide.
+
+    With `epochs` given, the widest one that can do them.
+    """
+    usable, wanted = seconds * USABLE, epochs or enough_epochs(work.samples)
+    affordable = {net: usable / work.epoch_seconds(cost) for net, cost in costs.items()}
+    fitting = [net for net, possible in affordable.items() if possible >= wanted]
+    net = fitting[-1] if fitting else next(iter(costs))
+    chosen = epochs or min(max(1, int(affordable[net])), MOST_EPOCHS)
+    return Fit(net, chosen, chosen * work.epoch_seconds(costs[net]))
