@@ -76,3 +76,36 @@ def labelmend(monkeypatch, capsys):
     yield run
     for number, handler in handlers.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture
+def tiny_timm(monkeypatch):
+    """A stand-in for timm with one model, `tiny`: six features of pictures of 32 px."""
+    from labelmend.nets.backbones import find_backbone
+
+    def body(pretrained=True):
+        net = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 6, 5, stride=4), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten()
+        )
+        rng = torch.Generator().manual_seed(5)
+        if pretrained:
+            with torch.no_grad():
+                for weight in net.parameters():
+                    weight.copy_(torch.randn(weight.shape, generator=rng) / 8)
+        return net
+
+    def create_model(name, *, pretrained, num_classes):
+        if name != "tiny" or num_classes != 0:
+            raise RuntimeError(f"Unknown model ({name})")
+        return body(pretrained)
+
+    def config(model):
+        return {"input_size": (3, 32, 32), "mean": (0.5,) * 3, "std": (0.25,) * 3}
+
+    library = SimpleNamespace(
+        create_model=create_model, data=SimpleNamespace(resolve_model_data_config=config), body=body
+    )
+    monkeypatch.setitem(sys.modules, "timm", library)
+    find_backbone.cache_clear()
+    yield library
+    find_backbone.cache_clear()

@@ -66,3 +66,29 @@ def test_bad_exports_are_refused_in_one_sentence(tmp_path, train_digits, labelme
     ended = labelmend("export", run.path, "--out", tmp_path / "other.onnx")
     assert ended.returncode == 2
     assert "pip install 'labelmend[onnx]'" in ended.stderr
+
+
+def test_a_model_of_pretrained_features_is_exported_whole(tmp_path, labelmend):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "photos.npz", x=rng.integers(0, 256, (12, 128, 128, 3), dtype=np.uint8), y=np.arange(12) % 2)
+    assert labelmend("train", tmp_path / "photos.npz", "--out", tmp_path / "run", "--epochs", 1).returncode == 0
+    exported = labelmend("export", tmp_path / "run", "--out", tmp_path / "model.onnx")
+    assert exported.returncode == 0, exported.stderr
+    images = rng.integers(0, 256, (3, 3, 128, 128), dtype=np.uint8)
+    (found,) = session_of(tmp_path / "model.onnx").run(None, {"inputs": images})
+    np.testing.assert_allclose(found, load_model(tmp_path / "run").predict_proba(images), atol=1e-3)
+
+
+def test_a_model_of_other_features_is_exported_as_its_head_and_says_so(tmp_path, labelmend, tiny_timm):
+    images = np.random.default_rng(0).integers(0, 256, (12, 32, 32, 3), dtype=np.uint8)
+    np.savez(tmp_path / "photos.npz", x=images, y=np.arange(12) % 2)
+    made = labelmend(
+        "train", tmp_path / "photos.npz", "--out", tmp_path / "run", "--epochs", 1, "--features", "timm:tiny"
+    )
+    assert made.returncode == 0, made.stderr
+    exported = labelmend("export", tmp_path / "run", "--out", tmp_path / "model.onnx")
+    assert exported.returncode == 0, exported.stderr
+    assert "takes features of timm:tiny@" in exported.stderr
+    model = load_model(tmp_path / "run")
+    (found,) = session_of(tmp_path / "model.onnx").run(None, {"inputs": model.inputs(images).numpy()})
+    np.testing.assert_allclose(found, model.predict_proba(images), atol=1e-4)

@@ -98,7 +98,8 @@ def test_a_run_that_two_experiments_need_is_one_run():
 OTHER = {
     "source": "digits", "method": "m", "net": "mlp", "epochs": 7, "noise": "pair:0.1", "labels": "a.npz",
     "trusted": "3-per-class", "test": "b", "image_column": "c", "label_column": "d", "id_column": "e", "size": 7,
-    "skip_bad": True, "init": "f", "limit": 7, "seed": 7, "settings": {"eta": 7},
+    "skip_bad": True, "init": "f", "limit": 7, "seed": 7, "settings": {"eta": 7}, "time": "7m",
+    "features": "j", "unfreeze": True,
 }  # fmt: skip
 CIRCUMSTANCES = {
     "out": "g", "root": "h", "memory": 7.0, "workers": 7, "device": "cpu", "compile": "on", "threads": 7,

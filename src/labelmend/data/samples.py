@@ -35,7 +35,8 @@ class Samples:
     [N, columns]. A label is an index into `class_names`, -1 where a reader found none that is usable, which is then
     among the `problems`. `locations` name samples in messages. `declared` tells that the classes come from the source
     itself and may have no samples. `trusted` are the rows, in order, whose labels are known to be right. `originals`
-    are the files of images that were decoded, for showing.
+    are what a person is shown in place of `inputs`: the files of images that were decoded, or the images that features
+    were computed of.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Samples:
     declared: bool = False
     problems: Sequence[Problem] = ()
     trusted: Tensor | None = None
-    originals: ImageFiles | None = None
+    originals: Tensor | ImageFiles | None = None
 
     @classmethod
     def read(
@@ -106,9 +107,10 @@ class Samples:
 
     def shown(self, rows: Sequence[int]) -> dict[str, list[object]]:
         """What a person sees of these samples, as columns."""
-        return self.kind.shown(
-            self.loaded(rows) if self.originals is None and rows else torch.zeros(0), self.originals, rows
-        )
+        if isinstance(self.originals, ImageFiles) or not rows:
+            files = self.originals if isinstance(self.originals, ImageFiles) else None
+            return self.kind.shown(torch.zeros(0), files, rows)
+        return self.kind.shown(self.loaded(rows) if self.originals is None else self.originals[list(rows)], None, rows)
 
     def take(self, rows: Sequence[int]) -> "Samples":
         """Only these samples, in this order; the test set stays whole."""
@@ -116,11 +118,11 @@ class Samples:
         ids, locations = ([values[row] for row in rows] if len(values) else () for values in (self.ids, self.locations))
         return replace(
             self,
-            inputs=self.inputs.take(rows) if isinstance(self.inputs, ImageFiles) else self.inputs[index],
+            inputs=_rows(self.inputs, index),
             labels=self.labels.take(index),
             ids=ids,
             locations=locations,
-            originals=None if self.originals is None else self.originals.take(rows),
+            originals=None if self.originals is None else _rows(self.originals, index),
         )
 
     def random_subset(self, count: int, rng: torch.Generator) -> "Samples":
@@ -149,6 +151,10 @@ class Samples:
             digest.update(repr((tuple(tensor.shape), tensor.dtype)).encode())
             digest.update(tensor.contiguous().numpy().data)
         return digest.hexdigest()
+
+
+def _rows(values: Tensor | ImageFiles, index: Tensor) -> Tensor | ImageFiles:
+    return values.take(index.tolist()) if isinstance(values, ImageFiles) else values[index]
 
 
 def check_class_count(samples: Samples) -> None:

@@ -13,8 +13,11 @@ from torch import Tensor
 from ..errors import InputError, lookup
 from .kinds import Kind
 from .kinds import cache as image_cache
+from .kinds.encoded import Encoded
 from .kinds.images import ImageFiles, Images, common_shape, most_bytes
 from .preflight import Preflight, PreflightError, Problem, check_classes, check_ids, check_names, class_order
+from .readers.feature_file import SUFFIXES as FEATURE_SUFFIXES
+from .readers.feature_file import open_features
 from .readers.folder import open_folder, open_images
 from .readers.named import NAMED
 from .readers.npz import open_npz
@@ -44,10 +47,13 @@ def open_source(
     source: str, options: SourceOptions = AS_IT_IS, *, advance: Advance = lambda done: None
 ) -> tuple[Samples, Preflight]:
     """The samples that a SOURCE argument means, fit for training, and what the preflight found in them."""
+    return check_samples(read_with_test(source, options), options, advance=advance)
+
+
+def read_with_test(source: str, options: SourceOptions = AS_IT_IS) -> Samples:
+    """What a SOURCE argument means with the test set that the options name, before anything is checked."""
     samples = read_source(source, options)
-    if options.test is not None:
-        samples = replace(samples, test=read_source(options.test, options))
-    return check_samples(samples, options, advance=advance)
+    return samples if options.test is None else replace(samples, test=read_source(options.test, options))
 
 
 def read_source(source: str, options: SourceOptions = AS_IT_IS) -> Samples:
@@ -108,6 +114,8 @@ def open_inputs(
     read = _read_inputs(name, kind, options) if by_name else inputs_from_objects(source, kind.columns)
     if read.kind.name != kind.name:
         wants = "images" if kind.name == Images.name else f"rows of {shape[0]} features"
+        if isinstance(kind, Encoded):
+            wants = f"the {shape[0]} features that it was trained on, from a file"
         raise InputError(f"{name} holds {read.kind.name}, but the model takes {wants}")
     preflight = Preflight()
     usable = _usable(replace(read, problems=()), options, preflight, advance, like=tuple(shape), in_memory=True)
@@ -120,6 +128,8 @@ def _read_inputs(source: str, kind: Kind, options: SourceOptions) -> Samples:
     path, takes_images = Path(source), kind.name == Images.name
     if source in NAMED or not path.exists():
         return read_source(source, options)
+    if isinstance(kind, Encoded) and path.suffix in FEATURE_SUFFIXES:
+        return open_features(path)
     if path.suffix == ".npz":
         return open_npz(path, labelled=False)
     if path.suffix in SUFFIXES:
@@ -127,7 +137,8 @@ def _read_inputs(source: str, kind: Kind, options: SourceOptions) -> Samples:
         root = None if options.root is None else Path(options.root)
         return open_table(path, options.columns, root=root, labelled=False, features=features)
     if not takes_images:
-        raise InputError(f"{source} is no table, and the model takes rows of features")
+        wants = "the features that it was trained on, from a file" if isinstance(kind, Encoded) else "rows of features"
+        raise InputError(f"{source} is no table, and the model takes {wants}")
     return open_images(path)
 
 

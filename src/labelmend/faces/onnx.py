@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ..core import generator
 from ..errors import InputError
+from ..nets.pretrained import OWN, OWN_SIZE
 from ..run.model import Model
 
 NEEDED = ("onnx", "onnxscript", "onnxruntime")
@@ -21,6 +22,46 @@ CHECKED_SIZES = (1, 2, 5)
 """Batch sizes at which the file must agree with the model."""
 TOLERANCE = 1e-4
 """Largest difference of a probability: both compute in float32, in another order."""
+
+
+class Encoder(nn.Module):
+    """Raw images in, the features of the backbone out, rounded as labelmend keeps them."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        backbone, encoding = model.backbone(), model.encoding
+        if backbone is None or encoding is None:
+            raise TypeError("this model has no encoder")
+        self.body, self.mirrored = backbone.body, encoding.mirrored
+        self.register_buffer("mean", torch.tensor(backbone.mean).view(1, -1, 1, 1))
+        self.register_buffer("std", torch.tensor(backbone.std).view(1, -1, 1, 1))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Features, [n, width]."""
+        views = (images.float().expand(-1, 3, -1, -1) - self.mean) / self.std
+        found: Tensor = self.body(views)
+        if self.mirrored:
+            found = (found + self.body(views.flip(3))) / 2
+        return found.half().float()
+
+
+def takes_images(model: Model) -> bool:
+    """Whether the exported file takes images.
+
+    Of pretrained features, they must be those of the backbone that is part of labelmend, of images of its own size.
+    """
+    encoding = model.encoding
+    if encoding is None:
+        return len(model.shape) == 3
+    return encoding.encoder == OWN and tuple(encoding.shape[1:]) == (OWN_SIZE, OWN_SIZE)
+
+
+def input_shape(model: Model) -> tuple[int, ...]:
+    """Shape of one sample as the exported file takes it."""
+    return model.shape if model.encoding is None or not takes_images(model) else model.encoding.shape
 
 
 class Classifier(nn.Module):
@@ -31,6 +72,8 @@ class Classifier(nn.Module):
 
     def __init__(self, model: Model) -> None:
         super().__init__()
+        encoded = model.encoding is not None and takes_images(model)
+        self.encoder = Encoder(model) if encoded else nn.Identity()
         self.networks = nn.ModuleList(model.networks)
         shape = (1, -1, 1, 1) if len(model.shape) == 3 else (1, -1)
         self.register_buffer("mean", model.normalise.mean.view(shape))
@@ -38,7 +81,7 @@ class Classifier(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Probabilities, [n, C]."""
-        normalised = (inputs.float() - self.mean) / self.std
+        normalised = (self.encoder(inputs).float() - self.mean) / self.std
         return torch.stack([network(normalised).softmax(dim=1) for network in self.networks]).mean(dim=0)
 
 
@@ -64,7 +107,7 @@ def _exported(model: Model) -> bytes:
             verbose=False,
         )
     written = program.model_proto
-    facts = {"classes": json.dumps(model.class_names), "shape": json.dumps(list(model.shape))}
+    facts = {"classes": json.dumps(model.class_names), "shape": json.dumps(list(input_shape(model)))}
     for key, value in facts.items():
         written.metadata_props.add(key=key, value=value)
     content: bytes = written.SerializeToString()
@@ -93,7 +136,7 @@ def _check(content: bytes, model: Model) -> None:
     for size in CHECKED_SIZES:
         inputs = _examples(model, size)
         (found,) = session.run(["probabilities"], {"inputs": inputs.numpy()})
-        difference = float(np.abs(found - model.probabilities(inputs)).max())
+        difference = float(np.abs(found - model.predict_proba(inputs)).max())
         if not difference <= TOLERANCE:
             raise InputError(
                 f"the exported model differs from the original by {difference:.2g} in a probability, more than "
@@ -104,6 +147,6 @@ def _check(content: bytes, model: Model) -> None:
 def _examples(model: Model, size: int) -> Tensor:
     """Random samples of the kind that the model takes: bytes of images, or features near the training data's."""
     rng = generator(0, "onnx", size)
-    if len(model.shape) == 3:
-        return torch.randint(0, 256, (size, *model.shape), generator=rng, dtype=torch.uint8)
+    if takes_images(model):
+        return torch.randint(0, 256, (size, *input_shape(model)), generator=rng, dtype=torch.uint8)
     return torch.randn(size, *model.shape, generator=rng) * model.normalise.std + model.normalise.mean

@@ -53,7 +53,7 @@ def run_with_progress(
     console = console if os.environ.get("RANK", "0") == "0" else Console(quiet=True)
     log = None if config.log is None else EventLog(Path(config.out) / config.log)
     with console.status("preparing") as status:
-        prepared = _prepared(config, data, advance=_counter(status))
+        prepared = _prepared(config, data, status)
     if not quiet:
         show_choices(prepared, console)
     log = log if prepared.run.writes else None
@@ -64,10 +64,10 @@ def run_with_progress(
     return run
 
 
-def _prepared(config: TrainConfig, data: Samples | None, advance: Callable[[int], None]) -> Prepared:
+def _prepared(config: TrainConfig, data: Samples | None, status: Status) -> Prepared:
     """A checked run; unusable samples are listed in a file beside the run directory that was not made."""
     try:
-        return prepare(config, data=data, advance=advance)
+        return prepare(config, data=data, advance=_counter(status), progress=_features_counter(status))
     except PreflightError as error:
         listed = Path(f"{config.out}.preflight.json")
         try:
@@ -90,6 +90,13 @@ def _counter(status: Status) -> Callable[[int], None]:
     return advance
 
 
+def _features_counter(status: Status) -> Callable[[int, int], None]:
+    def progress(done: int, of: int) -> None:
+        status.update(f"computing features: {done:,} of {of:,}")
+
+    return progress
+
+
 def show_choices(prepared: Prepared, console: Console) -> None:
     """Print the data, and every choice with its reason."""
     data, chosen, noise = prepared.data, prepared.choices, prepared.noise
@@ -107,6 +114,8 @@ def show_choices(prepared: Prepared, console: Console) -> None:
         grid.add_row("note", str(note))
     if len(prepared.preflight.notes) > NOTES_SHOWN:
         grid.add_row("note", f"and {len(prepared.preflight.notes) - NOTES_SHOWN:,} more in preflight.json")
+    if not chosen.reasons["features"].startswith("none"):
+        grid.add_row("features", chosen.reasons["features"])
     grid.add_row("method", f"{chosen.method} ({chosen.reasons['method']})")
     grid.add_row("net", f"{chosen.net} ({chosen.reasons['net']})")
     grid.add_row("epochs", f"{chosen.epochs} ({chosen.reasons['epochs']})")

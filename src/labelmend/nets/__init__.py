@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from ..errors import InputError, lookup
+from .backbones import BACKBONE, FineTuned, parameter_groups, pretrained_weights
 from .fast import FastNet
 from .preact_resnet import NormAt, PreActResNet
 from .resnet import ResNet
@@ -70,6 +71,8 @@ def build_net(
     """
     if name.startswith(TIMM):
         return _timm(name, rng, in_chans=shape[0], num_classes=classes)
+    if name.startswith(BACKBONE):
+        return _fine_tuned(name, shape, classes, rng)
     net = lookup("net", name, NETS)
     if net.smallest and len(shape) != 3:
         raise InputError(f"net {name} takes images, but the samples are feature rows of shape {tuple(shape)}; use mlp")
@@ -85,10 +88,13 @@ def build_net(
 def start_from(network: nn.Module, source: str) -> list[str]:
     """Load weights by name where name and shape agree; gives the names that stay as initialised, such as the head.
 
-    The source is a safetensors file, or `timm:NAME` for the pretrained weights that timm has under this name.
+    The source is a safetensors file, `timm:NAME` for the pretrained weights that timm has under this name, or
+    `backbone:NAME` for those of a backbone.
     """
     if source.startswith(TIMM):
         weights = _timm(source, torch.Generator(), pretrained=True).state_dict()
+    elif source.startswith(BACKBONE):
+        weights = pretrained_weights(source.removeprefix(BACKBONE))
     else:
         try:
             weights = read_weights(source)
@@ -119,6 +125,14 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     return weights
 
 
+def _fine_tuned(name: str, shape: Sequence[int], classes: int, rng: torch.Generator) -> nn.Module:
+    if len(shape) != 3:
+        raise InputError(f"net {name} takes images, but the samples are feature rows of shape {tuple(shape)}; use mlp")
+    with torch.random.fork_rng(devices=[]):
+        torch.set_rng_state(rng.get_state())
+        return FineTuned(name.removeprefix(BACKBONE), classes)
+
+
 def _timm(name: str, rng: torch.Generator, **options: object) -> nn.Module:
     if not re.fullmatch(r"[\w.-]+", name.removeprefix(TIMM)):
         raise InputError(f"{name!r:.100} is no name of a timm model; hubs and folders are not read")
@@ -136,6 +150,7 @@ def _timm(name: str, rng: torch.Generator, **options: object) -> nn.Module:
 
 
 __all__ = [
+    "BACKBONE",
     "FAST_NETS",
     "MLP",
     "NETS",
@@ -144,6 +159,7 @@ __all__ = [
     "Net",
     "PreActResNet",
     "build_net",
+    "parameter_groups",
     "read_weights",
     "start_from",
 ]

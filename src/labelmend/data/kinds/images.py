@@ -140,12 +140,25 @@ def common_shape(headers: Iterable[Header], size: int | None) -> Shape:
 
 
 @dataclass(frozen=True)
+class Pretraining:
+    """A network that was trained before, and the mean and standard deviation of channels that it expects."""
+
+    net: str
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Images:
-    """Pictures, uint8 [N, channels, height, width] or files; `flips` tells whether a mirrored one means the same."""
+    """Pictures, uint8 [N, channels, height, width] or files; `flips` tells whether a mirrored one means the same.
+
+    `pretraining` is what they are trained from, if it is not a new network.
+    """
 
     flips: bool = True
     columns: Sequence[str] = ()
     name: str = "images"
+    pretraining: Pretraining | None = None
 
     def problems(self, inputs: Tensor | ImageFiles, locations: Sequence[str]) -> list[Problem]:
         """None that could be told without decoding."""
@@ -153,6 +166,12 @@ class Images:
 
     def normaliser(self, inputs: Tensor | ImageFiles) -> Normaliser:
         """Mean and standard deviation of each channel; of a streamed set, those of a fixed sample of 4,096 images."""
+        if self.pretraining is not None:
+            channels = (inputs.shape or (3,))[0] if isinstance(inputs, ImageFiles) else inputs.shape[1]
+            mean, std = (torch.tensor(values) for values in (self.pretraining.mean, self.pretraining.std))
+            return Normaliser(
+                *(values if channels == 3 else values.mean(dim=0, keepdim=True) for values in (mean, std))
+            )
         if isinstance(inputs, ImageFiles):
             chosen = torch.randperm(len(inputs), generator=generator(0, "statistics"))[:MEASURED].tolist()
             inputs = torch.stack([inputs[row] for row in chosen])
@@ -165,6 +184,8 @@ class Images:
     def default_nets(self, shape: Sequence[int], *, on_gpu: bool) -> tuple[Sequence[str], str]:
         """A network that the machine can train, or a smaller one for very small images."""
         side = min(shape[1:])
+        if self.pretraining is not None:
+            return (self.pretraining.net,), "a pretrained network with a new head, trained end to end"
         if side < SMALLEST_CROPPED:
             return ("convnet",), f"images of {side} px are too small for a deeper network"
         if on_gpu:
@@ -212,6 +233,18 @@ def as_images(name: str, x: np.ndarray[Any, Any]) -> Tensor | None:
             raise InputError(f"{name} has images of floats outside 0..1; give them before normalisation")
         images = (images * 255).round().astype(np.uint8)
     return torch.from_numpy(np.ascontiguousarray(images))
+
+
+def brought_to(images: Tensor, shape: Sequence[int]) -> Tensor:
+    """Images in memory at another size and number of channels, as if they were decoded from files."""
+    if tuple(images.shape[1:]) == tuple(shape):
+        return images
+    channels, height, width = shape
+    found = np.zeros((len(images), height, width, channels), dtype=np.uint8)
+    for row, image in enumerate(images.numpy()):
+        pixels = decode.pixels_of_pixels(image, mode="RGB" if channels == 3 else "L", side=(height, width))
+        found[row] = pixels.reshape(found.shape[1:])
+    return torch.from_numpy(found).permute(0, 3, 1, 2).contiguous()
 
 
 def most_bytes(files: ImageFiles) -> int:

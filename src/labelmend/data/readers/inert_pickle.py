@@ -1,43 +1,31 @@
 """Pickled dictionaries of plain values and byte arrays, read without running anything that they name.
 
-The opcodes are interpreted here, one by one, so no module is imported and no object is called on a file's behalf: the
-few global names that numpy writes are inert markers, and every other name or opcode is refused.
+No module is imported and no object is called on a file's behalf: the few global names that numpy writes are inert
+markers, and every other name is refused.
 """
 
 import math
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from pickletools import genops
-from typing import Any, TypeVar
+from typing import Any, ClassVar
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...inert_pickle import InertReader, Marker
 from ..limits import regular
 
 ENCODE = "_codecs encode"
 NDARRAY = "numpy ndarray"
 DTYPE = "numpy dtype"
 RECONSTRUCT = ("numpy.core.multiarray _reconstruct", "numpy._core.multiarray _reconstruct")
-Kind = TypeVar("Kind")
 MARKERS = frozenset({ENCODE, NDARRAY, DTYPE, *RECONSTRUCT})
 
 WHOLE_NUMBERS = ("u1", "i1", "i2", "i4", "i8", "u2", "u4", "u8")
 LARGEST = 64 << 20
-MOST_STEPS = 2_000_000
-
-TEXTS = {"STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"}
-VALUES = {"INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8", *TEXTS}
-CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
-TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
-
-
-@dataclass(frozen=True)
-class _Marker:
-    name: str
 
 
 @dataclass(frozen=True)
@@ -60,7 +48,7 @@ def read_inert_pickle(path: Path) -> dict[str, object]:
     regular(path)
     try:
         data = _content(path)
-        found = _Reader(data).read()
+        found = _ArrayReader(data).read()
     except InputError as error:
         raise InputError(f"{path} is refused: {error}") from None
     except (OSError, ValueError, LookupError, TypeError, OverflowError, BadZipFile, zlib.error) as error:
@@ -81,91 +69,34 @@ def _content(path: Path) -> bytes:
         return archive.read(inside[0])
 
 
-class _Reader:
-    """The stack machine of pickle, cut down to what builds plain values."""
+class _ArrayReader(InertReader):
+    """Plain values, and numpy's arrays of whole numbers."""
+
+    markers: ClassVar[frozenset[str]] = MARKERS
 
     def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.stack: list[object] = []
-        self.marks: list[int] = []
-        self.memo: dict[object, object] = {}
+        super().__init__(data)
+        self.size = len(data)
         self.encoded = 0
 
-    def read(self) -> object:
-        for step, (opcode, argument, _) in enumerate(genops(self.data)):
-            if opcode.name == "STOP":
-                break
-            if step == MOST_STEPS:
-                raise InputError(f"it has more than {MOST_STEPS:,} steps, which no data file needs")
-            self._step(opcode.name, argument)
-        return self.stack.pop()
-
-    def _step(self, name: str, argument: object) -> None:
-        stack = self.stack
-        if name in VALUES:
-            stack.append(argument)
-        elif name in CONSTANTS:
-            stack.append(CONSTANTS[name])
-        elif name == "MARK":
-            self.marks.append(len(stack))
-        elif name in ("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"):
-            self.memo[len(self.memo) if name == "MEMOIZE" else argument] = stack[-1]
-        elif name in ("GET", "BINGET", "LONG_BINGET"):
-            stack.append(self.memo[argument])
-        elif name in ("EMPTY_DICT", "EMPTY_LIST", "EMPTY_TUPLE"):
-            stack.append({"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple}[name]())
-        elif name in TUPLES or name in ("TUPLE", "LIST", "DICT"):
-            items = self._last(TUPLES[name]) if name in TUPLES else self._marked()
-            stack.append(items if name == "LIST" else _filled({}, items) if name == "DICT" else tuple(items))
-        elif name in ("APPEND", "APPENDS"):
-            items = self._last(1) if name == "APPEND" else self._marked()
-            _as(list, stack[-1]).extend(items)
-        elif name in ("SETITEM", "SETITEMS"):
-            items = self._last(2) if name == "SETITEM" else self._marked()
-            _filled(_as(dict, stack[-1]), items)
-        elif name == "GLOBAL":
-            stack.append(_marker(str(argument)))
-        elif name == "STACK_GLOBAL":
-            stack.append(_marker(" ".join(str(_as(str, part)) for part in self._last(2))))
-        elif name == "REDUCE":
-            stack.append(self._reduced(*self._last(2)))
-        elif name == "BUILD":
-            state = stack.pop()
-            self._build(stack[-1], _as(tuple, state))
-        elif name not in ("PROTO", "FRAME"):
-            raise InputError(f"it uses the opcode {name}, which no data file needs")
-
-    def _last(self, count: int) -> list[object]:
-        if len(self.stack) < count:
-            raise ValueError("its stack runs empty")
-        items = self.stack[-count:]
-        del self.stack[-count:]
-        return items
-
-    def _marked(self) -> list[object]:
-        start = self.marks.pop()
-        items = self.stack[start:]
-        del self.stack[start:]
-        return items
-
-    def _reduced(self, function: object, arguments: object) -> object:
+    def reduced(self, function: object, arguments: object) -> object:
         """The value that a call of a known marker stands for; nothing is called."""
         match function, arguments:
-            case _Marker(name), (str(text), "latin1") if name == ENCODE:
+            case Marker(name), (str(text), "latin1") if name == ENCODE:
                 self.encoded += len(text)
-                if self.encoded > len(self.data):  # one long text, encoded again and again, would fill the memory
+                if self.encoded > self.size:  # one long text, encoded again and again, would fill the memory
                     raise InputError("it encodes more text than it holds")
                 return text.encode("latin1")
-            case _Marker(name), (str() | bytes() as code, *_) if name == DTYPE:
+            case Marker(name), (str() | bytes() as code, *_) if name == DTYPE:
                 text = code.decode("latin1") if isinstance(code, bytes) else code
                 if text not in WHOLE_NUMBERS:
                     raise InputError(f"it holds an array of type {code!r:.20}, where only whole numbers are read")
                 return _Element(text)
-            case _Marker(name), (_Marker(kind), *_) if name in RECONSTRUCT and kind == NDARRAY:
+            case Marker(name), (Marker(kind), *_) if name in RECONSTRUCT and kind == NDARRAY:
                 return _Array()
-        raise InputError(f"it calls {function.name if isinstance(function, _Marker) else 'a value'} in an unknown way")
+        return super().reduced(function, arguments)
 
-    def _build(self, target: object, state: tuple[object, ...]) -> None:
+    def build(self, target: object, state: object) -> None:
         match target, state:
             case _Element(), (_, "<" | "|" | "=" | b"<" | b"|" | b"=", *_):
                 return
@@ -178,23 +109,3 @@ class _Reader:
                 target.value = flat.reshape(sizes, order="F" if by_column else "C")
                 return
         raise InputError("it uses the opcode BUILD on something other than an array of whole numbers")
-
-
-def _marker(name: str) -> _Marker:
-    if name not in MARKERS:
-        raise InputError(f"it names the global {name.replace(' ', '.')!r:.100}, which no data file needs")
-    return _Marker(name)
-
-
-def _as(kind: type[Kind], value: object) -> Kind:
-    if not isinstance(value, kind):
-        raise ValueError(f"a {kind.__name__} is expected where a {type(value).__name__} stands")
-    return value
-
-
-def _filled(target: dict[object, object], items: list[object]) -> dict[object, object]:
-    for key, value in zip(items[::2], items[1::2], strict=True):
-        if not isinstance(key, str | bytes | int):  # the hash of nested tuples can take forever
-            raise ValueError(f"a {type(key).__name__} stands where a key is expected")
-        target[key] = value
-    return target

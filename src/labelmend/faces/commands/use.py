@@ -32,7 +32,7 @@ def predict(
     Try: labelmend predict runs/mine new-images.csv --out predictions.csv
     """
     from ...data.readers.table import Columns
-    from ...data.sources import SourceOptions, open_inputs
+    from ...data.sources import SourceOptions
     from ...files import write_atomic
     from ...run.directory import RunDirectory
     from ...run.labels import predictions_csv
@@ -41,9 +41,13 @@ def predict(
     if out_file is not None and (not out_file.name or (out_file.exists() and not out_file.is_file())):
         raise InputError(f"--out {out_file} is not a file that can be replaced")
     options = SourceOptions(root=root, columns=Columns(image_column, None, id_column), skip_bad=skip_bad)
-    with err.status("predicting"):
+    with err.status("predicting") as status:
+
+        def counted(done: int, of: int) -> None:
+            status.update(f"computing features: {done:,} of {of:,}")
+
         model = load_model(RunDirectory.existing(run))
-        samples = open_inputs(source, model.kind, model.shape, options)
+        samples = model.samples(source, options, progress=counted)
         table = predictions_csv(samples.ids, model.class_names, model.predict_proba(samples.inputs))
     if out_file is None:
         if sys.stdout.isatty():
@@ -63,6 +67,7 @@ def export(
     """Export the model of a run to be used without labelmend.
 
     An ONNX file takes batches of raw images (uint8) or features and gives class probabilities.
+    Pretrained features are computed inside it if they are those of efficientnet-lite0; else the file takes features.
     Normalisation is included, and the class names are in its metadata.
     The file is checked against the original model before it is kept.
     Needs the extra 'onnx' to be installed.
@@ -74,9 +79,13 @@ def export(
     from ...files import write_atomic
     from ...run.directory import RunDirectory
     from ...run.model import load_model
-    from ..onnx import onnx_bytes
+    from ..onnx import onnx_bytes, takes_images
 
     with err.status("exporting"):
-        content = onnx_bytes(load_model(RunDirectory.existing(run)))
+        model = load_model(RunDirectory.existing(run))
+        content = onnx_bytes(model)
     write_atomic(out_file, content)
+    if model.encoding is not None and not takes_images(model):
+        made = "your own features" if model.encoding.from_file else f"features of {model.encoding.identity}"
+        err.print(f"the file takes {made}, not images: compute them first", highlight=False, markup=False)
     out.print(f"the model in {out_file}, {len(content):,} bytes", highlight=False, markup=False)

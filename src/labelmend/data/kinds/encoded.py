@@ -1,0 +1,44 @@
+"""Features that a pretrained network computed: trained on as rows of numbers, shown as what they were made of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from .features import Features
+
+if TYPE_CHECKING:
+    from . import Kind
+    from .images import ImageFiles
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """What rows of features were made of, and how.
+
+    `identity` names the encoder with its weights; it is empty where the rows are the user's own. `shape` is that of one
+    sample as the encoder takes it, and `mirrored` tells that features are the mean over a sample and its mirror image.
+    """
+
+    encoder: str
+    identity: str = ""
+    shape: tuple[int, ...] = ()
+    mirrored: bool = False
+
+    @property
+    def from_file(self) -> bool:
+        """Whether the rows are the user's own, so that labelmend cannot compute them for other samples."""
+        return not self.identity
+
+
+@dataclass(frozen=True)
+class Encoded(Features):
+    """Rows of features of samples that are of another kind to a person: `of` says of which."""
+
+    of: "Kind | None" = None
+    encoding: Encoding | None = None
+
+    def shown(self, inputs: Tensor, originals: "ImageFiles | None", rows: Sequence[int]) -> dict[str, list[Any]]:
+        """The original samples, as their own kind shows them; `inputs` are theirs."""
+        return super().shown(inputs, originals, rows) if self.of is None else self.of.shown(inputs, originals, rows)
