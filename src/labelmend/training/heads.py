@@ -22,7 +22,7 @@ from ..nets.small import WIDEST
 from .optimiser import HEADS, OptimiserSettings, triangular
 
 LINEAR_DECAYS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
-MLP_DECAYS = (1e-3, 1e-2)
+MLP_DECAYS = (1e-2, 3e-2)
 MLP_WIDTH = 128
 MOST_ROWS = 10_000
 """Rows that candidates are compared on."""
@@ -31,7 +31,7 @@ STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 600, 6, 60
 """Steps of a round, and the limits of the epochs that they take."""
 EARLY = 3
 """An MLP that stops early has this many times fewer epochs."""
-MLP_WORK = 4e10
+MLP_WORK = 2e10
 """Multiplications that may be spent on the first layers of MLPs; decides in how many folds they are compared."""
 ROUNDS, FOLDS_OF_A_RUN = 2, 7
 """What the epochs of a choice are for: `mend` with these folds and rounds."""
@@ -58,15 +58,20 @@ class HeadChoice:
 
 @dataclass(frozen=True)
 class _Candidate:
+    """A way to train, and the loss of each held-out sample, [n]: NaN for samples that were not held out."""
+
     net: str
     weight_decay: float
-    epochs: int
+    early: bool
     losses: Tensor
-    """Of each held-out sample, [n]; not a number for samples that were not held out."""
 
     @property
     def mean(self) -> float:
         return float(self.losses.nanmean())
+
+    def shortened(self, epochs: int) -> int:
+        """Of so many epochs those that are run."""
+        return max(2, epochs // EARLY) if self.early else epochs
 
 
 def choose_head(x: Tensor, labels: Tensor, classes: int, *, batch_size: int = 64, seed: int = 0) -> HeadChoice:
@@ -75,21 +80,16 @@ def choose_head(x: Tensor, labels: Tensor, classes: int, *, batch_size: int = 64
     An MLP is taken only if it is better than the best linear classifier by more than a standard error of the
     difference. Depends on the rows, the labels and the seed, and draws nothing from the global generator.
     """
-    epochs = round_epochs(len(x), batch_size)
     some = torch.randperm(len(x), generator=generator(seed, "heads"))[:MOST_ROWS].sort().values.to(x.device)
     comparison = _Comparison(x[some].flatten(1).float(), labels[some], classes, batch_size, seed)
-    here = round_epochs(len(some), batch_size)
-    linear = min(comparison.linear(LINEAR_DECAYS, here), key=lambda candidate: candidate.mean)
-    shorter = max(2, here // EARLY)
-    mlp = min(
-        (found for length in {here, shorter} for found in comparison.mlp(MLP_DECAYS, length)), key=lambda c: c.mean
-    )
+    linear = min(comparison.linear(), key=lambda candidate: candidate.mean)
+    mlp = min(comparison.mlps(), key=lambda candidate: candidate.mean)
     compared = mlp.losses.isfinite()
     gain = (linear.losses - mlp.losses)[compared]
-    better = float(gain.mean()) > float(gain.std()) / math.sqrt(max(len(gain), 1))
+    better = float(gain.mean()) > float(gain.std()) / math.sqrt(len(gain))
     best, other = (mlp, linear) if better else (linear, mlp)
-    length = epochs if best.epochs == here else max(2, epochs // EARLY)
-    return HeadChoice(best.net, best.weight_decay, ROUNDS * length, _reason(best, other, compared))
+    epochs = best.shortened(round_epochs(len(x), batch_size))
+    return HeadChoice(best.net, best.weight_decay, ROUNDS * epochs, _reason(best, other, compared))
 
 
 def round_epochs(samples: int, batch_size: int) -> int:
@@ -117,58 +117,55 @@ class _Comparison:
     def __init__(self, x: Tensor, labels: Tensor, classes: int, batch_size: int, seed: int) -> None:
         self.x, self.labels, self.classes = x, labels, classes
         self.batch_size, self.seed = batch_size, seed
+        self.epochs = round_epochs(len(x), batch_size)
         self.fold = stratified_folds(labels.cpu(), FOLDS).to(x.device)
 
-    def linear(self, decays: Sequence[float], epochs: int) -> list[_Candidate]:
-        """Linear classifiers with these weight decays."""
+    def linear(self) -> list[_Candidate]:
+        """Linear classifiers of all weight decays."""
         factor = min(1.0, (WIDEST / self.x.shape[1]) ** 0.5)
 
         def forward(weights: Weights, x: Tensor) -> Tensor:
             return torch.einsum("nd,dhc->nhc", x * factor, weights[0]) + weights[1]
 
-        shapes = [(self.x.shape[1], self.classes)]
-        return self._candidates("linear", forward, shapes, decays, epochs, FOLDS)
+        losses = self._held_out(forward, [(self.x.shape[1], self.classes)], LINEAR_DECAYS, self.epochs, FOLDS)
+        return [_Candidate("linear", decay, False, loss) for decay, loss in zip(LINEAR_DECAYS, losses, strict=True)]
 
-    def mlp(self, decays: Sequence[float], epochs: int) -> list[_Candidate]:
-        """MLPs as in `nets`, with these weight decays; wide rows are compared in fewer folds."""
-        width, columns = MLP_WIDTH, self.x.shape[1]
-        work = 3 * columns * width * len(self.x) * epochs * len(decays)
+    def mlps(self) -> list[_Candidate]:
+        """MLPs as in `nets`, with all weight decays, stopped early or not; wide rows are compared in fewer folds."""
+        columns, width = self.x.shape[1], MLP_WIDTH
+        work = 3 * columns * width * len(self.x) * self.epochs * len(MLP_DECAYS)
         folds = max(1, min(FOLDS, int(MLP_WORK / work)))
 
         def forward(weights: Weights, x: Tensor) -> Tensor:
-            first, second, head, head_bias, *norms = weights
-            hidden = torch.einsum("nd,dhk->nhk", x, first)
-            hidden = _normalised(hidden, norms[0], norms[1]).relu()
+            first, second, head, bias, *norms = weights
+            hidden = _normalised(torch.einsum("nd,dhk->nhk", x, first), norms[0], norms[1]).relu()
             hidden = _normalised(torch.einsum("nhk,khm->nhm", hidden, second), norms[2], norms[3]).relu()
-            return torch.einsum("nhk,khc->nhc", hidden, head) + head_bias
+            return torch.einsum("nhk,khc->nhc", hidden, head) + bias
 
-        shapes = [(columns, width), (width, width), (width, self.classes)]
-        return self._candidates("mlp", forward, shapes, decays, epochs, folds)
+        found, shapes = [], [(columns, width), (width, width), (width, self.classes)]
+        for early in (False, True):
+            epochs = max(2, self.epochs // EARLY) if early else self.epochs
+            losses = self._held_out(forward, shapes, MLP_DECAYS, epochs, folds)
+            found += [_Candidate("mlp", decay, early, loss) for decay, loss in zip(MLP_DECAYS, losses, strict=True)]
+        return found
 
-    def _candidates(
-        self,
-        net: str,
-        forward: Forward,
-        shapes: Sequence[tuple[int, int]],
-        decays: Sequence[float],
-        epochs: int,
-        folds: int,
-    ) -> list[_Candidate]:
-        """For each weight decay the losses of the samples in the first `folds` folds."""
-        rng, heads = generator(self.seed, "heads", net, epochs), len(decays) * folds
+    def _held_out(
+        self, forward: Forward, shapes: Sequence[tuple[int, int]], decays: Sequence[float], epochs: int, folds: int
+    ) -> list[Tensor]:
+        """For each weight decay the losses of the samples in the first `folds` folds, [n]."""
+        rng, heads = generator(self.seed, "heads", len(shapes), epochs), len(decays) * folds
         weights = [_uniform((inputs, heads, outputs), inputs, rng) for inputs, outputs in shapes]
         weights.append(_uniform((heads, self.classes), shapes[-1][0], rng))
         for _, outputs in shapes[:-1]:
             weights += [torch.ones(heads, outputs), torch.zeros(heads, outputs)]
         weights = [weight.to(self.x.device).requires_grad_() for weight in weights]
-        decay = torch.tensor(decays, device=self.x.device).repeat_interleave(folds)
+        decay = torch.tensor(decays, device=self.x.device).repeat_interleave(folds)[:, None]
         fold = torch.arange(folds, device=self.x.device).repeat(len(decays))
         self._train(forward, weights, decay, fold, epochs, rng)
         with torch.no_grad():
-            logits = forward(weights, self.x)
-        losses = self._losses(logits, self.labels)
+            losses = self._losses(forward(weights, self.x), self.labels)
         losses = losses.masked_fill(self.fold[:, None] != fold, math.nan).view(len(self.x), len(decays), folds)
-        return [_Candidate(net, each, epochs, losses[:, i].nanmean(dim=1)) for i, each in enumerate(decays)]
+        return list(losses.nanmean(dim=2).unbind(dim=1))
 
     def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Cross-entropy of each sample and head, [n, heads]."""
@@ -180,7 +177,6 @@ class _Comparison:
     ) -> None:
         """SGD with Nesterov momentum, each head on the samples of other folds than its own."""
         speeds = [torch.zeros_like(weight) for weight in weights]
-        decays = [decay[:, None] for _ in weights]
         batches = max(1, len(self.x) // self.batch_size)
         for step in range(epochs * batches):
             if step % batches == 0:
@@ -191,9 +187,9 @@ class _Comparison:
             (losses.sum(dim=0) / learned.sum(dim=0).clamp_min(1)).sum().backward()
             rate = HEADS.learning_rate * triangular((step + 0.5) / (epochs * batches))
             with torch.no_grad():
-                for weight, speed, share in zip(weights, speeds, decays, strict=True):
+                for weight, speed in zip(weights, speeds, strict=True):
                     assert weight.grad is not None
-                    slope = weight.grad + share * weight
+                    slope = weight.grad + decay * weight
                     speed.mul_(HEADS.momentum).add_(slope)
                     weight.sub_(rate * (slope + HEADS.momentum * speed))
                     weight.grad = None
