@@ -230,8 +230,8 @@ class Method(nn.Module):
         """What the method is doing in this epoch, in a word or two."""
         return "train"
 
-    def judged_by(self, network: int) -> Tensor | None:
-        """The rows of the training set that this network judges; None for all of them."""
+    def judged_by(self, network: int, epoch: int) -> Tensor | None:
+        """The rows of the training set that this network judges after this epoch; None for all of them."""
         return None
 
     def epoch_begin(self, learners: Sequence[Learner], epoch: int) -> None:
@@ -252,6 +252,9 @@ class Method(nn.Module):
     def tracks_before(self, step: int, steps: int) -> bool:
         """Whether a tracking pass comes inside an epoch too, before this one of its steps, counted from 0."""
         return False
+
+    def after_sweep(self, ledger: "Ledger", network: int, epoch: int) -> None:
+        """In a tracking pass, when this network's predictions of the rows that it judges are in the ledger."""
 
     def after_tracking(self, ledgers: Sequence["Ledger"], epoch: int) -> None:
         """After every tracking pass of an epoch."""

@@ -6,25 +6,37 @@ ways to come by predictions that did not simply follow the given label:
 
 - *One network* (`folds=1`), for images: its averaged weights, as they were over the passes so far, early enough in a
   short run that it has not memorised. Labels are corrected from a share of the run on.
-- *Cross-fitting* (`folds` of 2 or more), for rows of features, which even a linear model memorises: the samples are
-  divided in folds, and each fold is judged by a network that learned from the others. There are several rounds; in each
-  the networks start anew, and learn labels as corrected by the rounds before.
+- *Cross-fitting* (7 `folds`, or 3 or 13), for rows of features, which even a linear model memorises: the samples are
+  divided in folds. In the first round each network learns from all but a few folds and judges these. In the second
+  round the networks start anew on corrected labels; each leaves out one fold, and judges it.
+
+What corrects a label must have seen neither the label nor the fold that the corrected label helps to judge, or else the
+labels of that fold come back to their own judge by way of the others: then held-out predictions agree with the given
+labels more than they should, and too few look wrong. So the folds that a network of the first round leaves out are a
+line of a finite projective plane (of 7 folds, 3): any two folds lie on exactly one line. When network k of the second
+round learns a label of fold c, it is corrected by the network that left out the line through k and c. It takes as many
+networks as folds, and the design has no third round.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ..core import Batch, Learner, NoiseEstimate, Step, Task, generator
-from ..detect.judge import FOUND, judge_predictions
+from ..detect.judge import FOUND, Judgement, judge_predictions
 from ..detect.ledger import Ledger
+from ..errors import InputError
 from ..parts.losses import soft_cross_entropy
 from .registry import method
 from .timeline import Timeline
 from .tracked import TrackedMethod, TrackedOptions, setting
 
+LINES = {1: (0,), 3: (0, 1), 7: (0, 1, 3), 13: (0, 1, 3, 9)}
+"""For each number of folds, those of line 0; line i has them moved on by i. Any two folds are on exactly one line."""
+MOST_KEPT = 1 << 27
+"""Probabilities of the first round, of 2 bytes each, up to which they are kept for the second."""
 SMALLEST = 1e-6
 SMOOTHING = 0.2
 """Of the targets of one network, which would otherwise grow ever surer of single labels."""
@@ -36,9 +48,9 @@ class MendOptions(TrackedOptions):
 
     track_every: int = setting(2, "with one network: epochs between two tracking passes", least=1)
     folds: int | None = setting(
-        None, "networks of which each judges what it did not learn; none suits the data", least=1
+        None, "networks of which each judges what it did not learn: 1, 3, 7 or 13; none suits the data", least=1
     )
-    rounds: int = setting(3, "with folds: how often networks start anew on corrected labels", least=1)
+    rounds: int = setting(2, "with folds: 2 to learn corrected labels in a second round, 1 not to", least=1, most=2)
     corrects_from: float = setting(0.4, "with one network: share of the run without correction", least=0, most=1)
     label_smoothing: float | None = setting(
         None, "share of each target spread over all classes; none suits the folds", least=0, most=1
@@ -52,12 +64,16 @@ class Mend(TrackedMethod):
     options: MendOptions
     fold: Tensor
     wrong: Tensor
+    line_wrong: Tensor
+    line_probs: Tensor
 
     def __init__(self, options: MendOptions, epochs: int) -> None:
         super().__init__(Timeline(epochs, (), epochs), track_every=options.track_every)
         self.options = options
         self.epochs = epochs
         self.folds = self.networks = options.folds or 1
+        if self.folds not in LINES:
+            raise InputError(f"setting folds must be {_either(LINES)}, not {self.folds}")
         self.cross_fitted = self.folds > 1
         self.rounds = min(options.rounds, epochs) if self.cross_fitted else 1
         self.smoothing = (
@@ -68,12 +84,26 @@ class Mend(TrackedMethod):
         self.ledger: Ledger | None = None
 
     def initial_state(self, task: Task) -> Mapping[str, Tensor]:
-        """The fold of each sample, and P(wrong) by which labels are corrected: nothing yet."""
-        return {"fold": stratified_folds(task.labels.cpu(), self.folds), "wrong": torch.zeros(len(task))}
+        """The fold of each sample, P(wrong), and of each line through its fold P(wrong) and predictions, [n, lines]."""
+        lines = len(LINES[self.folds]) if self.rounds > 1 else 0
+        lines = lines if len(task) * lines * task.classes <= MOST_KEPT else 0
+        return {
+            "fold": stratified_folds(task.labels.cpu(), self.folds),
+            "wrong": torch.zeros(len(task)),
+            "line_wrong": torch.zeros(len(task), lines),
+            "line_probs": torch.zeros(len(task), lines, task.classes, dtype=torch.float16),
+        }
 
     def begin(self, task: Task, ledgers: Sequence[Ledger] = ()) -> None:
         super().begin(task, ledgers)
         self.ledger = ledgers[0] if ledgers else None
+        device = task.labels.device
+        self.left_out = [left_out(self.folds, whole_lines=whole).to(device) for whole in (False, True)]
+        self.position, self.between = (table.to(device) for table in lines_between(self.folds))
+
+    def out(self, epoch: int) -> Tensor:
+        """Whether each network leaves out each fold in this epoch, [networks, folds]."""
+        return self.left_out[self.round(epoch) + 1 < self.rounds]
 
     def round(self, epoch: int) -> int:
         """The round that an epoch belongs to, from 0."""
@@ -98,18 +128,29 @@ class Mend(TrackedMethod):
         return self.round(epoch) > 0 if self.cross_fitted else epoch > self.options.corrects_from * self.epochs
 
     def epoch_begin(self, learners: Sequence[Learner], epoch: int) -> None:
-        """Networks start anew in every round."""
+        """Networks start anew in every round, and what they predicted before is not averaged with what follows."""
         if epoch > 1 and self.starts_round(epoch):
             for learner in learners:
                 learner.reset()
+            if self.ledger is not None:
+                self.ledger.restart()
 
-    def judged_by(self, network: int) -> Tensor | None:
-        return (self.fold == network).nonzero()[:, 0] if self.cross_fitted else None
+    def judged_by(self, network: int, epoch: int) -> Tensor | None:
+        return self.out(epoch)[network, self.fold].nonzero()[:, 0] if self.cross_fitted else None
 
     def tracks(self, epoch: int) -> bool:
         if self.cross_fitted:
             return epoch == self.epochs or self.starts_round(epoch + 1)
         return super().tracks(epoch) or (not self.corrects(epoch) and self.corrects(epoch + 1))
+
+    def after_sweep(self, ledger: Ledger, network: int, epoch: int) -> None:
+        """Where a second round follows, keep what this network says of its line: P(wrong), and what it predicted."""
+        rows = self.judged_by(network, epoch)
+        if rows is None or ledger.mean_probs is None or self.round(epoch) + 1 == self.rounds or not self.keeps_lines:
+            return
+        line = self.position[(self.fold[rows] - network) % self.folds]
+        self.line_wrong[rows, line], _ = self._judge(rows, ledger.mean_probs[rows])
+        self.line_probs[rows, line] = ledger.mean_probs[rows].half()
 
     def after_tracking(self, ledgers: Sequence[Ledger], epoch: int) -> None:
         """Judge every label by what was predicted so far; labels that look clean are not corrected."""
@@ -117,12 +158,17 @@ class Mend(TrackedMethod):
         if ledger.mean_probs is None:
             self.reason = "there are too many samples and classes to keep predictions"
             return
-        judged = judge_predictions(self.task.labels.cpu().numpy(), ledger.mean_probs.cpu().numpy(), rough=True)
+        wrong, judged = self._judge(torch.arange(len(self.task), device=self.wrong.device), ledger.mean_probs)
+        self.wrong.copy_(wrong)
         self.reason, self.fitted = (None if judged.finding == FOUND else judged.reason), judged.fitted
-        probability = torch.from_numpy(judged.probability).float() * (judged.finding == FOUND)
-        self.wrong.copy_(probability)
+
+    def _judge(self, rows: Tensor, probabilities: Tensor) -> tuple[Tensor, Judgement]:
+        """P(wrong) of these samples, 0 for those that are trusted or if no wrong labels are found."""
+        judged = judge_predictions(self.task.labels[rows].cpu().numpy(), probabilities.cpu().numpy(), rough=True)
+        wrong = torch.from_numpy(judged.probability).to(self.wrong) * (judged.finding == FOUND)
         if self.task.trusted is not None:
-            self.wrong[self.task.trusted.index] = 0.0
+            wrong[torch.isin(rows, self.task.trusted.index.to(rows.device))] = 0.0
+        return wrong, judged
 
     def estimate(self) -> NoiseEstimate:
         rate = float(self.wrong.mean())
@@ -130,27 +176,73 @@ class Mend(TrackedMethod):
             return NoiseEstimate(self.wrong, rate, {}, None, self.reason)
         return NoiseEstimate(self.wrong, rate, self.fitted, "predictions", None)
 
-    def targets(self, step: Step) -> Tensor:
+    @property
+    def keeps_lines(self) -> bool:
+        """Whether predictions of the first round are kept for the second."""
+        return self.line_wrong.shape[1] > 0
+
+    def held_out_guess(self, index: Tensor, network: int) -> tuple[Tensor, Tensor]:
+        """P(wrong) [n] and predictions [n, C], by networks that learned neither these nor what `network` judges."""
+        line = self.between[network, self.fold[index]]
+        return self.line_wrong[index, line], self.line_probs[index, line].float()
+
+    def targets(self, step: Step, network: int) -> Tensor:
         """Labels, moved toward what was predicted beside them as far as they look wrong (Eq. 10), [n, C]."""
-        labels = step.labels
-        if self.corrects(step.epoch) and self.ledger is not None and self.ledger.mean_probs is not None:
-            index = step.batch.index
-            others = self.ledger.mean_probs[index] * (1 - labels)
-            others = others / others.sum(dim=1, keepdim=True).clamp_min(SMALLEST)
-            labels = torch.lerp(labels, others, self.wrong[index, None])
+        labels, index = step.labels, step.batch.index
+        if self.corrects(step.epoch):
+            if self.cross_fitted and self.keeps_lines:
+                labels = corrected(labels, *self.held_out_guess(index, network))
+            elif not self.cross_fitted and self.ledger is not None and self.ledger.mean_probs is not None:
+                labels = corrected(labels, self.wrong[index], self.ledger.mean_probs[index])
         return labels * (1 - self.smoothing) + self.smoothing / step.classes
 
     def objectives(
         self, learners: Sequence[Learner], batch: Batch, epoch: int, rng: torch.Generator
     ) -> Sequence[Tensor]:
         """Each network's mean loss on the samples that it does not judge."""
-        steps = [Step(learner, batch, epoch, rng, self.task.classes) for learner in learners]
-        targets = self.targets(steps[0])
-        losses = [soft_cross_entropy(step.logits, targets) for step in steps]
-        if not self.cross_fitted:
-            return [loss.mean() for loss in losses]
-        learned = [(self.fold[batch.index] != number).float() for number in range(self.folds)]
-        return [(loss * mask).sum() / mask.sum().clamp_min(1) for loss, mask in zip(losses, learned, strict=True)]
+        losses = []
+        for network, learner in enumerate(learners):
+            step = Step(learner, batch, epoch, rng, self.task.classes)
+            loss = soft_cross_entropy(step.logits, self.targets(step, network))
+            if self.cross_fitted:
+                learned = (~self.out(epoch)[network, self.fold[batch.index]]).float()
+                losses.append((loss * learned).sum() / learned.sum().clamp_min(1))
+            else:
+                losses.append(loss.mean())
+        return losses
+
+
+def corrected(labels: Tensor, wrong: Tensor, probabilities: Tensor) -> Tensor:
+    """Labels, one-hot [n, C], moved by P(wrong) toward the predictions for the other classes (Eq. 10).
+
+    >>> corrected(torch.tensor([[1.0, 0, 0]]), torch.tensor([0.5]), torch.tensor([[0.2, 0.6, 0.2]]))
+    tensor([[0.5000, 0.3750, 0.1250]])
+    """
+    others = probabilities * (1 - labels)
+    others = others / others.sum(dim=1, keepdim=True).clamp_min(SMALLEST)
+    return torch.lerp(labels, others, wrong[:, None])
+
+
+def left_out(folds: int, *, whole_lines: bool) -> Tensor:
+    """Whether each network leaves out each fold, [networks, folds]: one fold each, or a whole line."""
+    moved = (torch.arange(folds)[None] - torch.arange(folds)[:, None]) % folds
+    return torch.isin(moved, torch.tensor(LINES[folds] if whole_lines else (0,)))
+
+
+def lines_between(folds: int) -> tuple[Tensor, Tensor]:
+    """Where each fold is in line 0, [folds], and where the second of two folds is in the line through both.
+
+    A fold is in several lines, each time in another position, so that the position tells the line. Entries that nobody
+    may ask for are 0.
+    """
+    position = torch.zeros(folds, dtype=torch.long)
+    between = torch.zeros(folds, folds, dtype=torch.long)
+    for place, fold in enumerate(LINES[folds]):
+        position[fold] = place
+        for other in LINES[folds]:
+            for line in range(folds if other != fold else 0):
+                between[(other + line) % folds, (fold + line) % folds] = place
+    return position, between
 
 
 def stratified_folds(labels: Tensor, folds: int) -> Tensor:
@@ -164,3 +256,8 @@ def stratified_folds(labels: Tensor, folds: int) -> Tensor:
     fold = torch.empty(len(labels), dtype=torch.long)
     fold[by_class] = torch.arange(len(labels)) % folds
     return fold
+
+
+def _either(numbers: Iterable[int]) -> str:
+    *first, last = map(str, numbers)
+    return f"{', '.join(first)} or {last}"

@@ -16,7 +16,7 @@ from .backbones import BACKBONE, FineTuned, parameter_groups, pretrained_weights
 from .fast import FastNet
 from .preact_resnet import NormAt, PreActResNet
 from .resnet import ResNet
-from .small import MLP, ConvNet
+from .small import MLP, ConvNet, Linear
 
 TIMM = "timm:"
 LARGEST_HEADER = 4 << 20
@@ -58,6 +58,7 @@ NETS = {
     ),
     "slim-resnet": Net("the same in slim, for CPUs", 8, _resnet([1] * 3, [16, 32, 64])),
     "convnet": Net("three convolutions, for small images", 4, lambda shape, classes, _: ConvNet(shape[0], classes)),
+    "linear": Net("a linear classifier, for wide rows", 0, lambda shape, classes, _: Linear(math.prod(shape), classes)),
     "mlp": Net("two hidden layers, for tables", 0, lambda shape, classes, _: MLP(math.prod(shape), classes)),
 }
 
@@ -156,6 +157,7 @@ __all__ = [
     "NETS",
     "ConvNet",
     "FastNet",
+    "Linear",
     "Net",
     "PreActResNet",
     "build_net",

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+WIDEST = 32
+"""Columns of standardised rows from which the linear classifier scales them down."""
+
 
 class BodyAndHead(nn.Module):
     """A body that gives features, and a linear head on them."""
@@ -36,6 +39,28 @@ class ConvNet(BodyAndHead):
             nn.Flatten(),
         )
         super().__init__(body, 4 * width, classes)
+
+
+class Linear(BodyAndHead):
+    """A linear classifier of feature rows; images are taken as rows of pixels.
+
+    Standardised rows have as large a squared norm as they have columns. Wider ones than `WIDEST` are scaled down to it,
+    so that one learning rate suits rows of any width.
+    """
+
+    def __init__(self, inputs: int, classes: int) -> None:
+        super().__init__(nn.Sequential(nn.Flatten(), Scaled(min(1.0, (WIDEST / inputs) ** 0.5))), inputs, classes)
+
+
+class Scaled(nn.Module):
+    """Inputs times a constant."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.factor
 
 
 class MLP(BodyAndHead):

@@ -43,12 +43,17 @@ PAPER = OptimiserSettings(0.1, 0.9, 1e-4, nesterov=False, rates="published", ave
 FAST = OptimiserSettings(0.4, 0.85, 1.3e-3, nesterov=True, rates="triangular", average=0.99)
 """For short runs of the fast networks."""
 
+HEADS = OptimiserSettings(0.1, 0.9, 0.01, nesterov=True, rates="triangular", average=None)
+"""For classifiers of feature rows that start anew in every round; their weight decay is better chosen by the data."""
+
 
 def optimiser_settings(net: str, batch_size: int, asked: Optimisation) -> tuple[OptimiserSettings, str]:
     """The settings that suit a network, with those that were asked for in place of them, and why."""
     if net in FAST_NETS:
         suited = replace(FAST, learning_rate=FAST.learning_rate * batch_size / FAST_BATCH)
         why = "a rate that rises and falls once, averaged weights: for short runs of a fast network"
+    elif net == "linear":
+        suited, why = HEADS, "a rate that rises and falls once: for short runs of a linear classifier"
     else:
         suited, why = PAPER, "the paper's"
     given = {name: getattr(asked, name) for name in ("learning_rate", "momentum", "weight_decay")}

@@ -189,17 +189,19 @@ class Trainer:
             ledger.open_pass(finished / self.task.epochs)
             inside = (step,) if step else ()
             rng = generator(self.seed, "tracking", epoch, *inside) if self.method.track_augmented else None
-            mine = torch.zeros(len(self.task), dtype=torch.bool, device=ledger.losses.device)
             for judge in range(len(self.learners)) if self.method.cross_fitted else [number]:
-                learner, rows = self.learners[judge], self.method.judged_by(judge)
+                learner, rows = self.learners[judge], self.method.judged_by(judge, epoch)
+                mine = torch.zeros(len(self.task), dtype=torch.bool, device=ledger.losses.device)
                 self.processes.share_buffers(learner.evaluated)
                 with learner.evaluating():
                     kept = ledger.features is not None
                     for index, *seen in in_bulk(self._predictions(learner, rng, rows, features=kept)):
                         ledger.write(index, *seen)
                         mine[index] = True
-            for values in ledger.recorded().values():
-                self.processes.combine(values, mine)
+                owned = self.processes.owned(mine)
+                for values in ledger.recorded().values():
+                    self.processes.combine(values, owned)
+                self.method.after_sweep(ledger, judge, epoch)
             check_losses(ledger.losses, epoch, self.sample_id)
         if step == 0:
             self.run.append_losses(self.ledgers[0].losses, after=sum(self.tracks(e) for e in range(1, epoch)))

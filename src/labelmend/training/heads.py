@@ -1,0 +1,206 @@
+"""Which classifier suits rows of features: the one that predicts held-out given labels best. No truth is needed.
+
+Wide rows, such as embeddings, are memorised by a network that suits a table of ten columns. What is memorised does not
+predict the labels of samples that were left out, so that their log-loss tells which network and which weight decay to
+take. Wrong labels make every candidate's loss larger by about the same amount, and do not change the order.
+
+All candidates are trained at the same time, as one computation with a dimension for them, and by the same steps as in a
+run: `HEADS` with a triangular rate.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from ..core import generator
+from ..methods.mend import stratified_folds
+from ..nets.small import WIDEST
+from .optimiser import HEADS, OptimiserSettings, triangular
+
+LINEAR_DECAYS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
+MLP_DECAYS = (1e-2, 3e-2)
+MLP_WIDTH = 128
+MOST_ROWS = 10_000
+"""Rows that candidates are compared on."""
+FOLDS = 5
+STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 600, 6, 60
+"""Steps of a round, and the limits of the epochs that they take."""
+EARLY = 3
+"""An MLP that stops early has this many times fewer epochs."""
+MLP_WORK = 2e10
+"""Multiplications that may be spent on the first layers of MLPs; decides in how many folds they are compared."""
+ROUNDS, FOLDS_OF_A_RUN = 2, 7
+"""What the epochs of a choice are for: `mend` with these folds and rounds."""
+
+Weights = list[Tensor]
+Forward = Callable[[Weights, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class HeadChoice:
+    """A classifier for rows of features, for a run of `mend` with `folds` and two rounds, and the reason in words."""
+
+    net: str
+    weight_decay: float
+    epochs: int
+    reason: str
+    folds: int = FOLDS_OF_A_RUN
+
+    @property
+    def optimiser(self) -> OptimiserSettings:
+        """What the choice was made with and holds for."""
+        return replace(HEADS, weight_decay=self.weight_decay)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A way to train, and the loss of each held-out sample, [n]: NaN for samples that were not held out."""
+
+    net: str
+    weight_decay: float
+    early: bool
+    losses: Tensor
+
+    @property
+    def mean(self) -> float:
+        return float(self.losses.nanmean())
+
+    def shortened(self, epochs: int) -> int:
+        """Of so many epochs those that are run."""
+        return max(2, epochs // EARLY) if self.early else epochs
+
+
+def choose_head(x: Tensor, labels: Tensor, classes: int, *, batch_size: int = 64, seed: int = 0) -> HeadChoice:
+    """The classifier with the least log-loss on held-out given labels, for standardised rows x [n, columns].
+
+    An MLP is taken only if it is better than the best linear classifier by more than a standard error of the
+    difference. Depends on the rows, the labels and the seed, and draws nothing from the global generator.
+    """
+    some = torch.randperm(len(x), generator=generator(seed, "heads"))[:MOST_ROWS].sort().values.to(x.device)
+    comparison = _Comparison(x[some].flatten(1).float(), labels[some], classes, batch_size, seed)
+    linear = min(comparison.linear(), key=lambda candidate: candidate.mean)
+    mlp = min(comparison.mlps(), key=lambda candidate: candidate.mean)
+    compared = mlp.losses.isfinite()
+    gain = (linear.losses - mlp.losses)[compared]
+    better = float(gain.mean()) > float(gain.std()) / math.sqrt(len(gain))
+    best, other = (mlp, linear) if better else (linear, mlp)
+    epochs = best.shortened(round_epochs(len(x), batch_size))
+    return HeadChoice(best.net, best.weight_decay, ROUNDS * epochs, _reason(best, other, compared))
+
+
+def round_epochs(samples: int, batch_size: int) -> int:
+    """Epochs of a round: about 600 steps, within limits.
+
+    >>> round_epochs(2_000, 64), round_epochs(300, 64), round_epochs(1_000_000, 128)
+    (19, 60, 6)
+    """
+    steps = max(1, samples // batch_size)
+    return min(MOST_EPOCHS, max(FEWEST_EPOCHS, -(-STEPS // steps)))
+
+
+def _reason(best: _Candidate, other: _Candidate, compared: Tensor) -> str:
+    names = {"linear": "linear", "mlp": "an MLP"}
+    losses = [float(candidate.losses[compared].mean()) for candidate in (best, other)]
+    return (
+        f"{names[best.net]} with weight decay {best.weight_decay:g}: log-loss {losses[0]:.2f} on held-out labels, "
+        f"against {losses[1]:.2f} for {'a linear classifier' if other.net == 'linear' else names[other.net]}"
+    )
+
+
+class _Comparison:
+    """Candidates that learn from the same batches, each without one fold, on which it is measured."""
+
+    def __init__(self, x: Tensor, labels: Tensor, classes: int, batch_size: int, seed: int) -> None:
+        self.x, self.labels, self.classes = x, labels, classes
+        self.batch_size, self.seed = batch_size, seed
+        self.epochs = round_epochs(len(x), batch_size)
+        self.fold = stratified_folds(labels.cpu(), FOLDS).to(x.device)
+
+    def linear(self) -> list[_Candidate]:
+        """Linear classifiers of all weight decays."""
+        factor = min(1.0, (WIDEST / self.x.shape[1]) ** 0.5)
+
+        def forward(weights: Weights, x: Tensor) -> Tensor:
+            return torch.einsum("nd,dhc->nhc", x * factor, weights[0]) + weights[1]
+
+        losses = self._held_out(forward, [(self.x.shape[1], self.classes)], LINEAR_DECAYS, self.epochs, FOLDS)
+        return [_Candidate("linear", decay, False, loss) for decay, loss in zip(LINEAR_DECAYS, losses, strict=True)]
+
+    def mlps(self) -> list[_Candidate]:
+        """MLPs as in `nets`, with all weight decays, stopped early or not; wide rows are compared in fewer folds."""
+        columns, width = self.x.shape[1], MLP_WIDTH
+        work = 3 * columns * width * len(self.x) * self.epochs * len(MLP_DECAYS)
+        folds = max(1, min(FOLDS, int(MLP_WORK / work)))
+
+        def forward(weights: Weights, x: Tensor) -> Tensor:
+            first, second, head, bias, *norms = weights
+            hidden = _normalised(torch.einsum("nd,dhk->nhk", x, first), norms[0], norms[1]).relu()
+            hidden = _normalised(torch.einsum("nhk,khm->nhm", hidden, second), norms[2], norms[3]).relu()
+            return torch.einsum("nhk,khc->nhc", hidden, head) + bias
+
+        found, shapes = [], [(columns, width), (width, width), (width, self.classes)]
+        for early in (False, True):
+            epochs = max(2, self.epochs // EARLY) if early else self.epochs
+            losses = self._held_out(forward, shapes, MLP_DECAYS, epochs, folds)
+            found += [_Candidate("mlp", decay, early, loss) for decay, loss in zip(MLP_DECAYS, losses, strict=True)]
+        return found
+
+    def _held_out(
+        self, forward: Forward, shapes: Sequence[tuple[int, int]], decays: Sequence[float], epochs: int, folds: int
+    ) -> list[Tensor]:
+        """For each weight decay the losses of the samples in the first `folds` folds, [n]."""
+        rng, heads = generator(self.seed, "heads", len(shapes), epochs), len(decays) * folds
+        weights = [_uniform((inputs, heads, outputs), inputs, rng) for inputs, outputs in shapes]
+        weights.append(_uniform((heads, self.classes), shapes[-1][0], rng))
+        for _, outputs in shapes[:-1]:
+            weights += [torch.ones(heads, outputs), torch.zeros(heads, outputs)]
+        weights = [weight.to(self.x.device).requires_grad_() for weight in weights]
+        decay = torch.tensor(decays, device=self.x.device).repeat_interleave(folds)[:, None]
+        fold = torch.arange(folds, device=self.x.device).repeat(len(decays))
+        self._train(forward, weights, decay, fold, epochs, rng)
+        with torch.no_grad():
+            losses = self._losses(forward(weights, self.x), self.labels)
+        losses = losses.masked_fill(self.fold[:, None] != fold, math.nan).view(len(self.x), len(decays), folds)
+        return list(losses.nanmean(dim=2).unbind(dim=1))
+
+    def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Cross-entropy of each sample and head, [n, heads]."""
+        targets = labels[:, None].expand(-1, logits.shape[1])
+        return F.cross_entropy(logits.transpose(1, 2), targets, reduction="none")
+
+    def _train(
+        self, forward: Forward, weights: Weights, decay: Tensor, fold: Tensor, epochs: int, rng: torch.Generator
+    ) -> None:
+        """SGD with Nesterov momentum, each head on the samples of other folds than its own."""
+        speeds = [torch.zeros_like(weight) for weight in weights]
+        batches = max(1, len(self.x) // self.batch_size)
+        for step in range(epochs * batches):
+            if step % batches == 0:
+                order = torch.randperm(len(self.x), generator=rng).to(self.x.device).tensor_split(batches)
+            index = order[step % batches]
+            learned = (self.fold[index, None] != fold).float()
+            losses = self._losses(forward(weights, self.x[index]), self.labels[index]) * learned
+            (losses.sum(dim=0) / learned.sum(dim=0).clamp_min(1)).sum().backward()
+            rate = HEADS.learning_rate * triangular((step + 0.5) / (epochs * batches))
+            with torch.no_grad():
+                for weight, speed in zip(weights, speeds, strict=True):
+                    assert weight.grad is not None
+                    slope = weight.grad + decay * weight
+                    speed.mul_(HEADS.momentum).add_(slope)
+                    weight.sub_(rate * (slope + HEADS.momentum * speed))
+                    weight.grad = None
+
+
+def _uniform(shape: tuple[int, ...], inputs: int, rng: torch.Generator) -> Tensor:
+    """PyTorch's default for linear layers."""
+    return (2 * torch.rand(shape, generator=rng) - 1) / math.sqrt(inputs)
+
+
+def _normalised(hidden: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """BatchNorm by the samples at hand, which at the end are all of them."""
+    mean, variance = hidden.mean(dim=0), hidden.var(dim=0, correction=0)
+    return (hidden - mean) * (variance + 1e-5).rsqrt() * scale + shift
