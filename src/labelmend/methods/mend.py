@@ -24,11 +24,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..core import Batch, Learner, NoiseEstimate, Step, Task, generator
+from ..core import Batch, Learner, Mix, NoiseEstimate, Step, Task, generator
 from ..detect.judge import FOUND, Judgement, judge_predictions
 from ..detect.ledger import Ledger
 from ..errors import InputError
 from ..parts.losses import soft_cross_entropy
+from ..parts.mixing import Mixup
 from .registry import method
 from .timeline import Timeline
 from .tracked import TrackedMethod, TrackedOptions, setting
@@ -55,6 +56,7 @@ class MendOptions(TrackedOptions):
     label_smoothing: float | None = setting(
         None, "share of each target spread over all classes; none suits the folds", least=0, most=1
     )
+    mixup_alpha: float = setting(0.0, "mixup draws shares from Beta(a, a); 0 does not mix", least=0)
 
 
 @method("mend")
@@ -203,13 +205,21 @@ class Mend(TrackedMethod):
         losses = []
         for network, learner in enumerate(learners):
             step = Step(learner, batch, epoch, rng, self.task.classes)
-            loss = soft_cross_entropy(step.logits, self.targets(step, network))
-            if self.cross_fitted:
-                learned = (~self.out(epoch)[network, self.fold[batch.index]]).float()
-                losses.append((loss * learned).sum() / learned.sum().clamp_min(1))
-            else:
-                losses.append(loss.mean())
+            learned = ~self.out(epoch)[network, self.fold[batch.index]]
+            step.mix = self.mixed(step, learned)
+            targets = self.targets(step, network)
+            targets = targets if step.mix is None else step.mix.targets(targets)
+            loss = soft_cross_entropy(step.logits, targets) * learned
+            losses.append(loss.sum() / learned.sum().clamp_min(1))
         return losses
+
+    def mixed(self, step: Step, learned: Tensor) -> Mix | None:
+        """Mixup (Eqs. 11-12), in which no sample is mixed with one that its network must not learn."""
+        if not self.options.mixup_alpha:
+            return None
+        mix = Mixup(self.options.mixup_alpha)(step)
+        share = torch.where(learned[mix.partner], mix.input_share, 1.0)
+        return Mix(mix.partner, share, share)
 
 
 def corrected(labels: Tensor, wrong: Tensor, probabilities: Tensor) -> Tensor:

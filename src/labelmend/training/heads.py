@@ -184,7 +184,7 @@ class _Comparison:
             index = order[step % batches]
             learned = (self.fold[index, None] != fold).float()
             losses = self._losses(forward(weights, self.x[index]), self.labels[index]) * learned
-            (losses.sum(dim=0) / learned.sum(dim=0).clamp_min(1)).sum().backward()
+            (losses.sum(dim=0) / learned.sum(dim=0).clamp_min(1)).sum().backward()  # type: ignore[no-untyped-call]
             rate = HEADS.learning_rate * triangular((step + 0.5) / (epochs * batches))
             with torch.no_grad():
                 for weight, speed in zip(weights, speeds, strict=True):
