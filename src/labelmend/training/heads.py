@@ -96,7 +96,7 @@ def round_epochs(samples: int, batch_size: int) -> int:
     """Epochs of a round: about 600 steps, within limits.
 
     >>> round_epochs(2_000, 64), round_epochs(300, 64), round_epochs(1_000_000, 128)
-    (19, 60, 6)
+    (20, 60, 6)
     """
     steps = max(1, samples // batch_size)
     return min(MOST_EPOCHS, max(FEWEST_EPOCHS, -(-STEPS // steps)))
