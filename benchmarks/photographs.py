@@ -1,7 +1,7 @@
 """Photographs and embeddings with real label errors: labelmend's defaults, and what a user would do instead.
 
     python benchmarks/photographs.py --out benchmarks/results/photographs.json [--rows cifar10n-aggre,...] [--seeds 0]
-    python benchmarks/photographs.py --out benchmarks/results/photographs.json --table
+    python benchmarks/photographs.py --out benchmarks/results/photographs.json --page docs/photographs.md
 
 Rows of CIFAR-10 take all 50,000 images with human labels, or half of the labels redrawn; `features` rows take 2,000 of
 them as pretrained features; photos4 and photos5 are folders of ../shared/trials. Every row is one run of the command
@@ -217,6 +217,26 @@ def table(measured: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def commands(measured: list[dict[str, Any]]) -> str:
+    """The command of each row of labelmend, and the commits it was measured at."""
+    lines = ["| row | command | commit |", "|---|---|---|"]
+    for row in ROWS:
+        found = [m for m in measured if m["row"] == row and m["system"] == "labelmend"]
+        if found:
+            commits = ", ".join(sorted({m["commit"] for m in found}))
+            lines.append(f"| {row} | `{found[0]['command']}` | {commits} |")
+    return "\n".join(lines)
+
+
+def filled(page: str, measured: list[dict[str, Any]]) -> str:
+    """A page with its tables as the results have them now."""
+    for name, text in (("results", table(measured)), ("commands", commands(measured))):
+        begin, end = f"<!-- {name} -->\n", f"\n<!-- /{name} -->"
+        before, _, rest = page.partition(begin)
+        page = before + begin + text + end + rest.partition(end)[2]
+    return page
+
+
 def _mean(found: list[dict[str, Any]], key: str, digits: int) -> str:
     known = [m[key] for m in found if m.get(key) is not None]
     return f"{np.mean(known):.{digits}f}" if known else "–"
@@ -228,11 +248,11 @@ def main() -> None:
     parser.add_argument("--rows", default="cifar10n-aggre,cifar10n-random1,cifar10-symmetric50")
     parser.add_argument("--systems", default="labelmend")
     parser.add_argument("--seeds", default="0")
-    parser.add_argument("--table", action="store_true", help="only print what the output file holds, as Markdown")
+    parser.add_argument("--page", type=Path, help="only bring what the output file holds into this page")
     asked = parser.parse_args()
     measured = kept_results(asked.out)
-    if asked.table:
-        print(table(measured))
+    if asked.page:
+        asked.page.write_text(filled(asked.page.read_text(), measured))
         return
     done = {(m["row"], m["system"], m["seed"]) for m in measured}
     for name in asked.rows.split(","):

@@ -20,6 +20,7 @@ from labelmend.reproduce.tables import grids, markdown, markdown_table
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/reproduction.md"
 JUDGING = ROOT / "docs/judging.md"
+PHOTOGRAPHS = ROOT / "docs/photographs.md"
 ARCHITECTURE = ROOT / "docs/architecture.md"
 RESULTS = ROOT / "docs/results/small"
 NUMBERS = {"best", "last", "auc", "judged", "noise_rate", "largest", "seconds"}
@@ -31,7 +32,7 @@ def benchmark(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     before = set(sys.modules)
     yield __import__
-    for name in {"fill_results", "judging_page"} - before:
+    for name in {"fill_results", "judging_page", "photographs", "common"} - before:
         sys.modules.pop(name, None)
 
 
@@ -61,6 +62,14 @@ def test_the_page_on_judging_shows_every_table_of_the_committed_results(benchmar
     assert all(f"<!-- /{name} -->" in page for name in script.TABLES)
     results["sets"]["roman-resnet18"]["systems"][-1]["f1"] += 0.1
     assert script.filled(page, results) != page
+
+
+def test_the_page_on_photographs_shows_the_committed_results(benchmark):
+    script, page = benchmark("photographs"), PHOTOGRAPHS.read_text()
+    rows = json.loads((ROOT / "benchmarks/results/photographs.json").read_text())["rows"]
+    assert script.filled(page, rows) == page
+    rows[0]["auc"] += 0.1
+    assert script.filled(page, rows) != page
 
 
 def test_pictures_of_the_page_on_judging_are_there():

@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from labelmend.core import generator
+from labelmend.core import generator, head_of
 from labelmend.errors import InputError
 from labelmend.nets import NETS, build_net, start_from
 
@@ -36,11 +36,19 @@ def test_initialisation_follows_the_generator_and_leaves_the_global_one_alone():
 
 @pytest.mark.parametrize("name", NETS)
 def test_scores_are_a_linear_function_of_the_features(name):
-    shape = (6,) if name == "mlp" else (1, 32, 32)
+    shape = (6,) if name in ("mlp", "linear") else (1, 32, 32)
     net = build_net(name, shape, 5, rng=generator(0, "n")).eval()
     x = torch.randn(3, *shape, generator=generator(0, "x"))
     with torch.no_grad():
         assert torch.allclose(net.head(net.features(x)), net(x))
+
+
+def test_the_linear_net_scales_wide_rows_to_one_norm_and_leaves_narrow_ones():
+    for columns, expected in ((8, 8.0), (32, 32.0), (1280, 32.0)):
+        net = build_net("linear", (columns,), 3, rng=generator(0, "n"))
+        features = net.features(torch.ones(1, columns))
+        assert float(features.square().sum()) == pytest.approx(expected, rel=1e-5)
+        assert head_of(net).in_features == columns
 
 
 def test_images_that_are_too_small_are_refused_with_the_remedy():

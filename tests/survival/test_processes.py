@@ -75,6 +75,18 @@ def test_two_processes_see_every_sample_once_and_agree_to_the_last_bit(words, pa
     assert len((both.folder / "labels.csv").read_text().splitlines()) == 102
 
 
+def test_two_processes_share_what_each_network_judges_of_what_it_did_not_learn(pair, tmp_path):
+    """In the first round three networks judge each sample, in the second one."""
+    words = ("--method", "mend", "--net", "linear", "--set", "folds=7")
+    code, shown = pair("both", "--epochs", 2, "--limit", 101, *words).finish()
+    assert code == 0, shown
+    first, second = (json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in (0, 1))
+    passes = zip(first["written"], second["written"], strict=True)
+    totals = [[a + b for a, b in zip(*each, strict=True)] for each in passes]
+    assert totals == [[3] * 101, [1] * 101]
+    assert first["ledger"] == second["ledger"]
+
+
 @pytest.mark.slow
 def test_two_processes_learn_as_well_as_one(pair, run):
     """Same global batch, three seeds, half of the labels redrawn: the mean last accuracy is within a point."""

@@ -205,7 +205,7 @@ class Mend(TrackedMethod):
         losses = []
         for network, learner in enumerate(learners):
             step = Step(learner, batch, epoch, rng, self.task.classes)
-            learned = ~self.out(epoch)[network, self.fold[batch.index]]
+            learned = ~self.out(epoch)[network, self.fold[batch.index]] | (not self.cross_fitted)
             step.mix = self.mixed(step, learned)
             targets = self.targets(step, network)
             targets = targets if step.mix is None else step.mix.targets(targets)

@@ -96,7 +96,7 @@ def round_epochs(samples: int, batch_size: int) -> int:
     """Epochs of a round: about 600 steps, within limits.
 
     >>> round_epochs(2_000, 64), round_epochs(300, 64), round_epochs(1_000_000, 128)
-    (19, 60, 6)
+    (20, 60, 6)
     """
     steps = max(1, samples // batch_size)
     return min(MOST_EPOCHS, max(FEWEST_EPOCHS, -(-STEPS // steps)))
@@ -184,15 +184,14 @@ class _Comparison:
             index = order[step % batches]
             learned = (self.fold[index, None] != fold).float()
             losses = self._losses(forward(weights, self.x[index]), self.labels[index]) * learned
-            (losses.sum(dim=0) / learned.sum(dim=0).clamp_min(1)).sum().backward()  # type: ignore[no-untyped-call]
+            total = (losses.sum(dim=0) / learned.sum(dim=0).clamp_min(1)).sum()
+            slopes = torch.autograd.grad(total, weights)
             rate = HEADS.learning_rate * triangular((step + 0.5) / (epochs * batches))
             with torch.no_grad():
-                for weight, speed in zip(weights, speeds, strict=True):
-                    assert weight.grad is not None
-                    slope = weight.grad + decay * weight
-                    speed.mul_(HEADS.momentum).add_(slope)
-                    weight.sub_(rate * (slope + HEADS.momentum * speed))
-                    weight.grad = None
+                for weight, speed, slope in zip(weights, speeds, slopes, strict=True):
+                    decayed = slope + decay * weight
+                    speed.mul_(HEADS.momentum).add_(decayed)
+                    weight.sub_(rate * (decayed + HEADS.momentum * speed))
 
 
 def _uniform(shape: tuple[int, ...], inputs: int, rng: torch.Generator) -> Tensor:
