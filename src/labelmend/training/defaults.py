@@ -2,17 +2,22 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from ..data import Samples
 from ..data.kinds import Augment
 from ..data.kinds.images import Images
+from ..methods.mend import MendOptions
 from ..nets import FAST_NETS
 from .budget import Cost, Fit, Work, default_seconds, fit_budget, measure
 from .config import Optimisation, TrainConfig
 from .engine import Engine, cpu_threads
+from .heads import FOLDS_OF_A_RUN as FOLDS_OF_ROWS
+from .heads import HeadChoice, choose_head
 from .optimiser import OptimiserSettings, optimiser_settings
 
 CPU_EPOCHS = ((1_000, 120), (5_000, 60), (20_000, 30))
@@ -60,10 +65,16 @@ def choose_defaults(situation: Situation, config: TrainConfig, optimisation: Opt
     nets = (config.net,) if config.net else nets
     batch, why_batch = _batch(len(data), fast=nets[0] in FAST_NETS)
     batch = optimisation.batch_size or batch
-    fit, why_epochs = _fit(situation, config, nets, batch)
+    head = _head(situation, config, batch)
+    if head is None:
+        fit, why_epochs = _fit(situation, config, nets, batch)
+    else:
+        fit, why_net = Fit(head.net, config.epochs or head.epochs, 0.0), head.reason
+        why_epochs = f"two rounds of about {head.epochs // 2}, enough for {len(data):,} rows"
     threads, why_threads = _threads(fit.net)
     augment, why_augment = data.kind.augmentation(data.shape, optimisation.augment, gentle=fit.net in FAST_NETS)
-    optimiser, why_optimiser = optimiser_settings(fit.net, batch, optimisation)
+    suited = None if head is None else head.optimiser
+    optimiser, why_optimiser = optimiser_settings(fit.net, batch, optimisation, suited=suited)
     reasons = {
         "augment": why_augment,
         "batch_size": asked if optimisation.batch_size else why_batch,
@@ -87,9 +98,32 @@ def choose_defaults(situation: Situation, config: TrainConfig, optimisation: Opt
 
 
 def default_method(data: Samples, config: TrainConfig, *, on_gpu: bool) -> str:
-    """The method where none is named: the paper's strongest, or the library's own where networks are fast."""
+    """The method where none is named: the library's own for rows and fast networks, else the paper's strongest."""
+    if config.net is not None:
+        return "mend" if config.net in (*FAST_NETS, "linear") else "m-dyr-h"
     nets, _ = data.kind.default_nets(data.shape, on_gpu=on_gpu)
-    return "mend" if (config.net or nets[0]) in (*FAST_NETS, "linear") else "m-dyr-h"
+    return "mend" if _are_rows(data) or nets[0] in FAST_NETS else "m-dyr-h"
+
+
+def suited_options(options: Any, data: Samples) -> Any:
+    """Options of a method, with what depends on the data filled in where the user left it open."""
+    if isinstance(options, MendOptions) and options.folds is None:
+        return replace(options, folds=FOLDS_OF_ROWS if _are_rows(data) else 1)
+    return options
+
+
+def _are_rows(data: Samples) -> bool:
+    return len(data.shape) == 1
+
+
+def _head(situation: Situation, config: TrainConfig, batch: int) -> HeadChoice | None:
+    """The classifier that suits rows of features, for the method that judges them held-out."""
+    data = situation.data
+    if not _are_rows(data) or situation.method != "mend" or config.net is not None:
+        return None
+    assert isinstance(data.inputs, Tensor)
+    rows = data.kind.normaliser(data.inputs)(data.inputs)
+    return choose_head(rows, data.labels.observed, len(data.class_names), batch_size=batch, seed=config.seed)
 
 
 def _fit(situation: Situation, config: TrainConfig, nets: Sequence[str], batch: int) -> tuple[Fit, str]:

@@ -47,9 +47,13 @@ HEADS = OptimiserSettings(0.1, 0.9, 0.01, nesterov=True, rates="triangular", ave
 """For classifiers of feature rows that start anew in every round; their weight decay is better chosen by the data."""
 
 
-def optimiser_settings(net: str, batch_size: int, asked: Optimisation) -> tuple[OptimiserSettings, str]:
-    """The settings that suit a network, with those that were asked for in place of them, and why."""
-    if net in FAST_NETS:
+def optimiser_settings(
+    net: str, batch_size: int, asked: Optimisation, *, suited: OptimiserSettings | None = None
+) -> tuple[OptimiserSettings, str]:
+    """The settings that suit a network, with those asked for in place of them, and why; `suited` were chosen before."""
+    if suited is not None:
+        why = f"weight decay {suited.weight_decay:g}, which predicts held-out labels best"
+    elif net in FAST_NETS:
         suited = replace(FAST, learning_rate=FAST.learning_rate * batch_size / FAST_BATCH)
         why = "a rate that rises and falls once, averaged weights: for short runs of a fast network"
     elif net == "linear":

@@ -21,7 +21,7 @@ from ..run.description import versions
 from ..run.directory import RunDirectory
 from .budget import parse_duration
 from .config import Optimisation, TrainConfig
-from .defaults import Defaults, Situation, choose_defaults, default_method
+from .defaults import Defaults, Situation, choose_defaults, default_method, suited_options
 from .engine import Engine
 from .features import plan_features
 from .settings import check_keys, parse
@@ -95,6 +95,7 @@ def prepare(
     data, noise = apply_label_options(data, config, spec)
     data = features.applied(data, engine, config, progress)
     entry, options, optimisation = named or _method(config, default_method(data, config, on_gpu=engine.on_gpu))
+    options = suited_options(options, data)
     before = run.read().get("chosen") if config.resume else None
     networks = entry.build(options, 1).networks
     situation = Situation(data, engine, entry.id, networks, seconds, before if isinstance(before, dict) else {})
