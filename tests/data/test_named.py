@@ -490,7 +490,7 @@ def test_a_damaged_clothing1m_list_is_refused(tmp_path, file, content, message):
         NAMED["clothing1m"](tmp_path)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMED if name != "digits"])
+@pytest.mark.parametrize("name", [name for name in NAMED if name not in ("clothes", "digits")])
 @pytest.mark.parametrize("exists", [True, False])
 def test_where_files_are_absent_the_message_says_what_to_put_where(tmp_path, name, exists):
     root = tmp_path if exists else tmp_path / "nowhere"
@@ -499,7 +499,7 @@ def test_where_files_are_absent_the_message_says_what_to_put_where(tmp_path, nam
     assert str(root) in str(caught.value)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMED if name != "digits"])
+@pytest.mark.parametrize("name", [name for name in NAMED if name not in ("clothes", "digits")])
 def test_without_a_root_files_are_looked_for_in_the_folder_data(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("labelmend.data.readers.named.idx.DEBIAN_FASHION", tmp_path / "debian")

@@ -124,7 +124,7 @@ def test_corrections_are_looked_at_and_written(photo_run, photos, tmp_path):
 
 
 def test_settings_have_their_own_types_and_an_unknown_option_names_the_nearest(frame):
-    run = lm.train(frame, label="species", settings={"batch_size": 16, "eta": 0.5}, **QUICK)
+    run = lm.train(frame, label="species", method="m-dyr-h", settings={"batch_size": 16, "eta": 0.5}, **QUICK)
     assert run.directory.read()["optimisation"]["batch_size"] == 16
     with pytest.raises(lm.InputError, match="did you mean 'epochs'"):
         lm.train(frame, label="species", epoch=3)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from faults import train
 
-from labelmend.training.trainer import Observer
+from labelmend.training.observer import Observer
 
 pytestmark = pytest.mark.usefixtures("without_looks")
 

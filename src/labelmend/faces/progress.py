@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ..errors import InputError
-from ..training.trainer import Observer
+from ..training.observer import Observer
 
 
 class EpochState:

@@ -17,9 +17,9 @@ from ..errors import lookup
 from ..faces.progress import ProgressObserver, progress_bar
 from ..files import write_atomic
 from ..training.config import TrainConfig
+from ..training.observer import Observer
 from ..training.prepare import Prepared, prepare
 from ..training.signals import Signals
-from ..training.trainer import Observer
 from . import claims
 from .catalogue import FIGURES, TABLES, Asked, Experiment, Planned
 from .figures import FIGURES as DRAWN

@@ -19,10 +19,10 @@ from ..run.lock import owned
 from ..run.model import load_model
 from ..training.config import TrainConfig
 from ..training.finite import NotFiniteError
+from ..training.observer import Observer
 from ..training.prepare import Prepared, prepare
 from ..training.session import train
 from ..training.signals import Signals
-from ..training.trainer import Observer
 from .catalogue import key
 
 

@@ -14,10 +14,11 @@ from ..data.samples import Samples
 from ..methods.variants import VARIANTS
 from ..nets import BACKBONE, FastNet, build_net, parameter_groups, start_from
 from ..nets.preact_resnet import NormAt
+from .observer import Observer
 from .optimiser import rates_of
 from .prepare import Prepared
 from .processes import Processes
-from .trainer import Observer, Trainer
+from .trainer import Trainer
 
 WHITENED = 2_048
 """Images that the first layer of a fast network is set by."""

@@ -29,9 +29,10 @@ from .compilation import Decision, compiled_forward, decide
 from .engine import cpu_threads
 from .evaluation import detection_auc
 from .finite import NotFiniteError
+from .observer import Observer
 from .prepare import Prepared, check_same
 from .signals import Signals
-from .trainer import Observer, Trainer
+from .trainer import Trainer
 
 
 def train(

@@ -19,6 +19,7 @@ from . import checkpoint
 from .checkpoint import Checkpoint
 from .evaluation import accuracy, detection_auc
 from .finite import NotFiniteError, check_losses, check_weights
+from .observer import Observer
 from .processes import Processes
 
 Predicted = tuple[Tensor, ...]
@@ -42,22 +43,6 @@ def in_bulk(batches: Iterable[Predicted]) -> Iterator[Predicted]:
 
 def _joined(batches: list[Predicted]) -> Predicted:
     return tuple(torch.cat(parts) for parts in zip(*batches, strict=True))
-
-
-class Observer:
-    """Is told how a run goes on, as a progress bar is; this base class does nothing."""
-
-    def stage(self, epoch: int, name: str, steps: int, done: int = 0) -> None:
-        """A stage of an epoch begins; it has this many steps, some of which may be done already."""
-
-    def advance(self) -> None:
-        """One step done."""
-
-    def epoch(self, record: dict[str, Any]) -> None:
-        """An epoch is finished, with this record."""
-
-    def warn(self, warning: str) -> None:
-        """There is a problem that does not stop the run."""
 
 
 @dataclass
