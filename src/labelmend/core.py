@@ -205,7 +205,7 @@ class Method(nn.Module):
     it needs from tracking passes: "mean_log_probs" or "features" beside the losses. `per_sample` names buffers with a
     row for each training sample that steps write to, so that processes that train together can tell each other.
     The networks of a `cross_fitted` method share one ledger, in which every sample is judged by a network that did not
-    learn from it.
+    learn from it. Labels are judged at the end by predictions and margins, or by predictions alone.
     """
 
     networks = 1
@@ -214,6 +214,7 @@ class Method(nn.Module):
     per_sample: tuple[str, ...] = ()
     track_augmented = False
     cross_fitted = False
+    judged_by_predictions = False
 
     def begin(self, task: Task, ledgers: Sequence["Ledger"] = ()) -> None:
         """Once, before the first epoch; the ledgers, one for each network, will fill as the run goes on."""

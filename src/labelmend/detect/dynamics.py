@@ -51,19 +51,21 @@ def judge_passes(labels: Any, probabilities: Any) -> Judgement:
     return judge_ledgers([ledger], torch.from_numpy(given), classes)
 
 
-def judge_ledgers(ledgers: Sequence[Ledger], labels: Tensor, classes: int, *, held_out: bool = False) -> Judgement:
+def judge_ledgers(
+    ledgers: Sequence[Ledger], labels: Tensor, classes: int, *, by_predictions: bool = False
+) -> Judgement:
     """Judge all labels by what the tracking passes of a run recorded, one ledger for each network.
 
-    Predictions that are `held_out`, of networks that did not learn from the sample, are judged as such. Paper: judges
-    by the loss of one epoch and has no such step. What is averaged over training ranks labels better, as Pleiss et al.
-    (2020) found for margins between logits.
+    `by_predictions` leaves the margins out, which tell nothing more where labels were held out or corrected by the same
+    judge. Paper: judges by the loss of one epoch and has no such step. What is averaged over training ranks labels
+    better, as Pleiss et al. (2020) found for margins between logits.
     """
     means = [ledger.mean_probs for ledger in ledgers]
     if any(mean is None for mean in means):
         return _judge_margins(ledgers, labels.cpu(), classes)
     mean = torch.stack([mean.float().cpu() for mean in means if mean is not None]).mean(dim=0)
-    by_predictions = judge_predictions(labels.cpu().numpy(), mean.numpy())
-    return by_predictions if held_out else _combined(_judge_margins(ledgers, labels.cpu(), classes), by_predictions)
+    judged = judge_predictions(labels.cpu().numpy(), mean.numpy())
+    return judged if by_predictions else _combined(_judge_margins(ledgers, labels.cpu(), classes), judged)
 
 
 def _combined(margins: Judgement, predictions: Judgement) -> Judgement:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ..core import generator
 from ..errors import InputError
+from ..learner import predicted
 from ..nets.pretrained import OWN, OWN_SIZE
 from ..run.model import Model
 
@@ -75,6 +76,7 @@ class Classifier(nn.Module):
         encoded = model.encoding is not None and takes_images(model)
         self.encoder = Encoder(model) if encoded else nn.Identity()
         self.networks = nn.ModuleList(model.networks)
+        self.mirrored = model.mirrored
         shape = (1, -1, 1, 1) if len(model.shape) == 3 else (1, -1)
         self.register_buffer("mean", model.normalise.mean.view(shape))
         self.register_buffer("std", model.normalise.std.view(shape))
@@ -82,7 +84,7 @@ class Classifier(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """Probabilities, [n, C]."""
         normalised = (self.encoder(inputs).float() - self.mean) / self.std
-        return torch.stack([network(normalised).softmax(dim=1) for network in self.networks]).mean(dim=0)
+        return torch.stack([predicted(each, normalised, mirrored=self.mirrored) for each in self.networks]).mean(dim=0)
 
 
 def onnx_bytes(model: Model) -> bytes:

@@ -39,7 +39,7 @@ LINES = {1: (0,), 3: (0, 1), 7: (0, 1, 3), 13: (0, 1, 3, 9)}
 MOST_KEPT = 1 << 27
 """Probabilities of the first round, of 2 bytes each, up to which they are kept for the second."""
 SMALLEST = 1e-6
-SMOOTHING = 0.2
+SMOOTHING = 0.1
 """Of the targets of one network, which would otherwise grow ever surer of single labels."""
 
 
@@ -63,6 +63,7 @@ class MendOptions(TrackedOptions):
 class Mend(TrackedMethod):
     """Bootstrapping by the judge, cross-fitted on rows of features: the library's own; the default for most data."""
 
+    judged_by_predictions = True
     options: MendOptions
     fold: Tensor
     wrong: Tensor
@@ -195,7 +196,7 @@ class Mend(TrackedMethod):
             if self.cross_fitted and self.keeps_lines:
                 labels = corrected(labels, *self.held_out_guess(index, network))
             elif not self.cross_fitted and self.ledger is not None and self.ledger.mean_probs is not None:
-                labels = corrected(labels, self.wrong[index], self.ledger.mean_probs[index])
+                labels = corrected(labels, beyond_doubt(self.wrong[index]), self.ledger.mean_probs[index])
         return labels * (1 - self.smoothing) + self.smoothing / step.classes
 
     def objectives(
@@ -231,6 +232,15 @@ def corrected(labels: Tensor, wrong: Tensor, probabilities: Tensor) -> Tensor:
     others = probabilities * (1 - labels)
     others = others / others.sum(dim=1, keepdim=True).clamp_min(SMALLEST)
     return torch.lerp(labels, others, wrong[:, None])
+
+
+def beyond_doubt(wrong: Tensor) -> Tensor:
+    """How much likelier wrong than right: one network must not be taught its own doubts, or it comes to believe them.
+
+    >>> beyond_doubt(torch.tensor([0.2, 0.5, 0.9, 1.0]))
+    tensor([0.0000, 0.0000, 0.8000, 1.0000])
+    """
+    return (2 * wrong - 1).clamp_min(0)
 
 
 def left_out(folds: int, *, whole_lines: bool) -> Tensor:

@@ -26,6 +26,7 @@ from ..data.samples import Samples
 from ..data.sources import AS_IT_IS, SourceOptions, open_inputs
 from ..errors import InputError
 from ..files import to_json, write_atomic
+from ..learner import predicted
 from ..nets import build_net, read_weights
 from ..nets.backbones import Backbone, find_backbone
 from .directory import RunDirectory
@@ -35,7 +36,8 @@ from .directory import RunDirectory
 class Model:
     """The trained networks of a run, with the normalisation, the kind of data and the class names that belong to them.
 
-    Made by `labelmend.load(run).model`; networks are averaged.
+    Made by `labelmend.load(run).model`; networks are averaged, and if they are `mirrored`, so are the predictions for
+    each image and its mirror image.
     """
 
     networks: Sequence[nn.Module]
@@ -43,6 +45,7 @@ class Model:
     kind: Kind
     shape: tuple[int, ...]
     class_names: Sequence[str]
+    mirrored: bool = False
 
     def predict_proba(self, data: Any, *, root: str | Path | None = None) -> NDArray[np.float32]:
         """Class probabilities, [n, C], in the order of `class_names`.
@@ -106,7 +109,7 @@ class Model:
     def probabilities(self, inputs: Tensor | NDArray[Any]) -> NDArray[np.float32]:
         """Class probabilities, [n, C]; inputs are raw images or features as in the data set."""
         parts = [
-            torch.stack([network(batch).softmax(dim=1) for network in self.networks]).mean(dim=0)
+            torch.stack([predicted(each, batch, mirrored=self.mirrored) for each in self.networks]).mean(dim=0)
             for batch in self._batches(inputs)
         ]
         found: NDArray[np.float32] = torch.cat(parts).cpu().numpy()
@@ -139,6 +142,7 @@ def write_model(run: RunDirectory, model: Model, *, net: str, norm_at: str) -> N
         "net": net,
         "networks": len(model.networks),
         "norm_at": norm_at,
+        "mirrored": model.mirrored,
         "kind": model.kind.name,
         "shape": list(model.shape),
         "columns": list(model.kind.columns),
@@ -171,10 +175,11 @@ def load_model(run: RunDirectory | str | Path) -> Model:
         if not normalise.mean.shape == normalise.std.shape == (shape[0],):
             raise ValueError("its normalisation does not fit its samples")
         kind = _kind(described, shape)
+        mirrored = bool(described.get("mirrored", False)) and len(shape) == 3
     except Exception as error:  # these files may come from anywhere, and break any of this
         reason = str(error).partition("\n")[0]
         raise InputError(f"the model in {run.path} cannot be read: {reason}") from None
-    return Model(networks, normalise, kind, tuple(shape), classes)
+    return Model(networks, normalise, kind, tuple(shape), classes, mirrored)
 
 
 def _kind(described: Mapping[str, Any], shape: Sequence[int]) -> Kind:

@@ -12,7 +12,7 @@ from ..data.feed import ProcessShare, SampleFeed, TrustedSamples
 from ..data.kinds import Normaliser
 from ..data.samples import Samples
 from ..methods.variants import VARIANTS
-from ..nets import BACKBONE, FastNet, build_net, parameter_groups, start_from
+from ..nets import BACKBONE, FAST_NETS, FastNet, build_net, parameter_groups, start_from
 from ..nets.preact_resnet import NormAt
 from .observer import Observer
 from .optimiser import rates_of
@@ -52,7 +52,7 @@ def assemble(
         stop_signal=stop_signal,
         processes=processes,
         rates=rates_of(choices.optimiser),
-        mirrored=data.kind.flips,
+        mirrored=data.kind.flips and choices.net in FAST_NETS,
         save_every=60 * prepared.config.save_every,
         sample_id=lambda index: data.ids[index],
     )

@@ -18,13 +18,14 @@ SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 SHORTEST = 5.0
 FEW, FEW_SECONDS, GROWTH = 3_000, 180.0, 0.675
 """3 minutes for 3,000 images; the exponent makes it 20 for 50,000."""
+LEAST_SECONDS = 150.0
 USABLE = 0.9
 """Share of the budget that epochs may take; the rest is for reading, judging and the report."""
 SWEEPS = 0.5
 """Tracking passes an epoch."""
 ENOUGH_EPOCHS, ENOUGH_SAMPLES, ENOUGH_POWER = 15, 50_000, 0.4
 """Epochs from which on a wider network gains more than further epochs, for so many samples; fewer need more."""
-MOST_EPOCHS = 300
+MOST_EPOCHS, MOST_OF_ENOUGH = 300, 3
 MEASURED_SECONDS, MEASURED_STEPS = 0.6, 2
 
 
@@ -46,9 +47,9 @@ def default_seconds(samples: int) -> float:
     """The time that a run on so many images may take where the user set none.
 
     >>> [round(default_seconds(samples) / 60) for samples in (500, 3_000, 50_000)]
-    [1, 3, 20]
+    [2, 3, 20]
     """
-    return max(60.0, FEW_SECONDS * math.pow(samples / FEW, GROWTH))
+    return max(LEAST_SECONDS, FEW_SECONDS * math.pow(samples / FEW, GROWTH))
 
 
 @dataclass(frozen=True)
@@ -145,5 +146,6 @@ def fit_budget(costs: dict[str, Cost], work: Work, seconds: float, *, epochs: in
     affordable = {net: usable / work.epoch_seconds(cost) for net, cost in costs.items()}
     fitting = [net for net, possible in affordable.items() if possible >= wanted]
     net = fitting[-1] if fitting else next(iter(costs))
-    chosen = epochs or min(max(1, int(affordable[net])), MOST_EPOCHS)
+    most = min(MOST_EPOCHS, MOST_OF_ENOUGH * enough_epochs(work.samples))
+    chosen = epochs or min(max(1, int(affordable[net])), most)
     return Fit(net, chosen, chosen * work.epoch_seconds(costs[net]))

@@ -16,7 +16,7 @@ from ..nets import FAST_NETS
 from .budget import Cost, Fit, Work, default_seconds, fit_budget, measure
 from .config import Optimisation, TrainConfig
 from .engine import Engine, cpu_threads
-from .heads import FOLDS_OF_A_RUN as FOLDS_OF_ROWS
+from .heads import FOLDS_OF_A_RUN as FOLDS
 from .heads import HeadChoice, choose_head
 from .optimiser import OptimiserSettings, optimiser_settings
 
@@ -27,6 +27,8 @@ BATCHES = ((2_500, 32), (10_000, 64))
 PAPER_BATCH = 128
 FAST_BATCHES = ((2_500, 64), (10_000, 128))
 FAST_BATCH = 256
+FEW_IMAGES, FOLDED_SECONDS = 5_000, 0.045
+"""Images up to which `mend` judges them held-out, by several networks, and the seconds that each of them must have."""
 SMALL_NETS = ("convnet", "mlp", "linear")
 
 
@@ -105,11 +107,15 @@ def default_method(data: Samples, config: TrainConfig, *, on_gpu: bool) -> str:
     return "mend" if _are_rows(data) or nets[0] in FAST_NETS else "m-dyr-h"
 
 
-def suited_options(options: Any, data: Samples) -> Any:
-    """Options of a method, with what depends on the data filled in where the user left it open."""
-    if isinstance(options, MendOptions) and options.folds is None:
-        return replace(options, folds=FOLDS_OF_ROWS if _are_rows(data) else 1)
-    return options
+def suited_options(options: Any, data: Samples, seconds: float | None) -> Any:
+    """Options of a method, with what depends on the data filled in where the user left it open.
+
+    Held-out judging is worth several networks where a network would memorise its few samples, and there is time.
+    """
+    if not isinstance(options, MendOptions) or options.folds is not None:
+        return options
+    few = len(data) <= FEW_IMAGES and (seconds is None or seconds >= FOLDED_SECONDS * len(data))
+    return replace(options, folds=FOLDS if _are_rows(data) or few else 1)
 
 
 def _are_rows(data: Samples) -> bool:
@@ -132,8 +138,8 @@ def _fit(situation: Situation, config: TrainConfig, nets: Sequence[str], batch: 
     if {"net", "epochs"} <= before.keys():
         why = str(before.get("reasons", {}).get("epochs", ""))
         return Fit(config.net or before["net"], config.epochs or before["epochs"], before.get("seconds") or 0.0), why
-    if config.epochs is not None and len(nets) == 1:
-        return Fit(nets[0], config.epochs, 0.0), ""
+    if config.epochs is not None and situation.seconds is None:
+        return Fit(nets[min(1, len(nets) - 1)], config.epochs, 0.0), ""
     timed = situation.seconds is not None or (data.kind.name == Images.name and nets[0] not in SMALL_NETS)
     if not timed:
         epochs, why = _epochs(len(data), engine.on_gpu)

@@ -95,7 +95,7 @@ def prepare(
     data, noise = apply_label_options(data, config, spec)
     data = features.applied(data, engine, config, progress)
     entry, options, optimisation = named or _method(config, default_method(data, config, on_gpu=engine.on_gpu))
-    options = suited_options(options, data)
+    options = suited_options(options, data, seconds)
     before = run.read().get("chosen") if config.resume else None
     networks = entry.build(options, 1).networks
     situation = Situation(data, engine, entry.id, networks, seconds, before if isinstance(before, dict) else {})

@@ -145,7 +145,10 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
     """Judge the labels and write what the run leaves behind: table, noise, evidence, model, summary and report."""
     run, data = prepared.run, prepared.data
     judgement = judge_ledgers(
-        trainer.ledgers, data.labels.observed, len(data.class_names), held_out=trainer.method.cross_fitted
+        trainer.ledgers,
+        data.labels.observed,
+        len(data.class_names),
+        by_predictions=trainer.method.judged_by_predictions,
     )
     if data.trusted is not None:
         judgement = judgement.trusting(data.trusted.numpy())
@@ -160,7 +163,9 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
     write_labels(run, table)
     write_noise(run, describe_noise(table, judgement))
     networks = [learner.evaluated.eval() for learner in trainer.learners]
-    model = Model(networks, normalise.to(trainer.task.labels.device), data.kind, data.shape, data.class_names)
+    model = Model(
+        networks, normalise.to(trainer.task.labels.device), data.kind, data.shape, data.class_names, trainer.mirrored
+    )
     write_evidence(run, data, table, model)
     write_model(run, model, net=prepared.choices.net, norm_at=norm_at(prepared.options))
     epochs = run.epochs()
