@@ -5,6 +5,7 @@ import os
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import get_type_hints
 
@@ -121,6 +122,8 @@ def show_choices(prepared: Prepared, console: Console) -> None:
     grid.add_row("epochs", f"{chosen.epochs} ({chosen.reasons['epochs']})")
     grid.add_row("batch", f"{chosen.batch_size} ({chosen.reasons['batch_size']})")
     grid.add_row("augment", chosen.reasons["augment"])
+    if chosen.seconds:
+        grid.add_row("done", f"at about {datetime.now() + timedelta(seconds=chosen.seconds):%H:%M}")
     console.print(grid, highlight=False, markup=False)
 
 

@@ -81,7 +81,7 @@ def choose_defaults(situation: Situation, config: TrainConfig, optimisation: Opt
         "augment": why_augment,
         "batch_size": asked if optimisation.batch_size else why_batch,
         "epochs": asked if config.epochs else why_epochs,
-        "method": asked if config.method else "the library's own" if situation.method == "mend" else "the paper's",
+        "method": _why_method(situation, config),
         "net": asked if config.net else why_net,
         "optimiser": why_optimiser,
         "threads": asked if config.threads else why_threads,
@@ -105,6 +105,12 @@ def default_method(data: Samples, config: TrainConfig, *, on_gpu: bool) -> str:
         return "mend" if config.net in (*FAST_NETS, "linear") else "m-dyr-h"
     nets, _ = data.kind.default_nets(data.shape, on_gpu=on_gpu)
     return "mend" if _are_rows(data) or nets[0] in FAST_NETS else "m-dyr-h"
+
+
+def _why_method(situation: Situation, config: TrainConfig) -> str:
+    why = "as asked" if config.method else "the library's own" if situation.method == "mend" else "the paper's"
+    held_out = situation.method == "mend" and situation.networks > 1
+    return f"{why}; {situation.networks} networks, each judges samples it did not learn" if held_out else why
 
 
 def suited_options(options: Any, data: Samples, seconds: float | None) -> Any:
