@@ -153,7 +153,8 @@ def test_nothing_draws_from_the_global_generator(train_digits):
 def test_run_json_is_plain_json_with_configuration_versions_and_fingerprint(train_digits):
     run = train_digits()
     described = json.loads(run.run_json.read_text())
-    assert described["config"]["method"] == "m-dyr-h"
+    assert described["chosen"]["method"] == "m-dyr-h"
     assert described["versions"]["torch"]
     assert len(described["data"]["fingerprint"]) == 64
-    assert set(described["chosen"]["reasons"]) == {"net", "epochs", "batch_size", "augment", "threads"}
+    reasons = {"method", "net", "epochs", "batch_size", "augment", "optimiser", "threads", "features"}
+    assert set(described["chosen"]["reasons"]) == reasons

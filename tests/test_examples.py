@@ -14,6 +14,7 @@ from PIL import Image
 
 import labelmend
 from labelmend.methods import registry
+from labelmend.training.budget import Cost
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -67,6 +68,8 @@ def reader(tmp_path, monkeypatch):
     pandas = pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("labelmend.training.defaults.CPU_EPOCHS", ((1_000, 3),))
+    monkeypatch.setattr("labelmend.training.defaults.default_seconds", lambda samples: 1.0)
+    monkeypatch.setattr("labelmend.training.defaults.measure", lambda *net, **options: Cost(1e-3, 3e-4))
     monkeypatch.setattr(registry, "_registered", registry.methods())
     make_photos(tmp_path / "photos")
     paths = sorted(path.relative_to(tmp_path) for path in tmp_path.glob("photos/*/*.png"))

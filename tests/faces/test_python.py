@@ -40,7 +40,7 @@ def photos(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def photo_run(photos, tmp_path_factory):
-    return lm.train(photos, out=tmp_path_factory.mktemp("runs") / "a", **QUICK)
+    return lm.train(photos, out=tmp_path_factory.mktemp("runs") / "a", method="m-dyr-h", net="slim-resnet", **QUICK)
 
 
 def test_a_run_has_rate_interval_summary_suspects_and_a_report(photo_run, tmp_path):

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
-from labelmend.core import Batch, Learner, Task
+from labelmend.core import Batch, Learner, Step, Task
 from labelmend.detect.ledger import Ledger
 from labelmend.errors import InputError, InterruptedRunError
 from labelmend.methods.mend import LINES, Mend, MendOptions, corrected, left_out, lines_between, stratified_folds
@@ -223,3 +223,27 @@ def test_wide_rows_that_one_network_memorises_are_judged_well_when_held_out(tmp_
         wrong = given != truth
         aucs[folds] = (probability[wrong][:, None] > probability[~wrong]).mean()
     assert aucs[7] > aucs[1] + 0.05
+
+
+def test_no_sample_is_mixed_with_one_that_its_network_must_not_learn():
+    method, _ = make_method(mixup_alpha=1.0)
+    batch = Batch(torch.randn(70, 3), torch.arange(70) % 2, torch.arange(70))
+    (learner, *_) = make_learners(1)
+    step = Step(learner, batch, 1, torch.Generator().manual_seed(0), 2)
+    learned = ~method.out(1)[0, method.fold]
+    mix = method.mixed(step, learned)
+    alone = ~learned[mix.partner]
+    assert alone.any()
+    assert (mix.input_share[alone] == 1).all()
+    assert (mix.target_share[alone] == 1).all()
+    assert ((mix.input_share[~alone] > 0) & (mix.input_share[~alone] < 1)).all()
+
+
+def test_one_network_learns_every_sample():
+    method, _ = make_method(folds=1)
+    (learner,) = make_learners(1)
+    before = learner.network.weight.detach().clone()
+    batch = Batch(torch.randn(70, 3), torch.arange(70) % 2, torch.arange(70))
+    loss = method.step([learner], batch, 1, torch.Generator().manual_seed(0))
+    assert float(loss) > 0
+    assert not torch.equal(learner.network.weight, before)

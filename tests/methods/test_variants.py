@@ -290,7 +290,7 @@ class RecordingFeed:
     def shuffled(self, draws, *, views=1, start=0):
         yield self.batch
 
-    def sweep(self, rng=None):
+    def sweep(self, rng=None, *, rows=None):
         self.augmented.append(rng is not None)
         yield self.batch
 

@@ -1,8 +1,14 @@
 import os
 
 import pytest
+import torch
 
-from labelmend.training.defaults import available_cores
+from labelmend.data import NoisyLabels, Samples
+from labelmend.data.kinds.features import Features
+from labelmend.data.kinds.images import Images
+from labelmend.methods.mend import MendOptions
+from labelmend.training.config import TrainConfig
+from labelmend.training.defaults import available_cores, default_method, suited_options
 
 
 @pytest.mark.parametrize(
@@ -23,3 +29,36 @@ def test_threads_are_the_cores_that_a_container_really_has(quota, cores, tmp_pat
     if quota is not None:
         path.write_text(quota)
     assert available_cores(path) == cores
+
+
+def samples(shape, count=40):
+    x = torch.zeros(count, *shape, dtype=torch.uint8 if len(shape) == 3 else torch.float32)
+    kind = Images() if len(shape) == 3 else Features()
+    labels = NoisyLabels(torch.arange(count) % 2)
+    return Samples("made", kind, x, labels, ["a", "b"], [str(i) for i in range(count)])
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "on_gpu", "method"),
+    [
+        ((6,), {}, False, "mend"),
+        ((6,), {"net": "mlp"}, False, "m-dyr-h"),
+        ((3, 32, 32), {}, False, "mend"),
+        ((3, 32, 32), {"net": "slim-resnet"}, False, "m-dyr-h"),
+        ((3, 32, 32), {"net": "fast-32"}, True, "mend"),
+        ((3, 32, 32), {}, True, "m-dyr-h"),
+        ((1, 8, 8), {}, False, "m-dyr-h"),
+    ],
+)
+def test_the_method_suits_the_data_and_the_network(shape, options, on_gpu, method):
+    assert default_method(samples(shape), TrainConfig("made", "run", **options), on_gpu=on_gpu) == method
+
+
+@pytest.mark.parametrize(
+    ("shape", "count", "seconds", "folds"),
+    [((6,), 40, None, 7), ((3, 32, 32), 40, None, 7), ((3, 32, 32), 5_001, None, 1), ((3, 32, 32), 2_000, 30.0, 1)],
+)
+def test_few_samples_are_judged_by_networks_that_did_not_learn_them(shape, count, seconds, folds):
+    assert suited_options(MendOptions(), samples(shape, count), seconds).folds == folds
+    assert suited_options(MendOptions(folds=3), samples(shape, count), seconds).folds == 3
+    assert suited_options("of another method", samples(shape, count), seconds) == "of another method"
