@@ -112,7 +112,12 @@ class System:
         return assemble(prepared, prepared.engine.start(), data.kind.normaliser(data.inputs))
 
 
-EPOCH_IMAGES = {"slim-resnet": Images(2560), "convnet": Images(2560), "preact-resnet18": Images(256)}
+EPOCH_IMAGES = {
+    "slim-resnet": Images(2560),
+    "convnet": Images(2560),
+    "fast-32": Images(2560),
+    "preact-resnet18": Images(256),
+}
 PLAIN = "ce"
 REFERENCE = "reference"
 SYSTEMS = {
