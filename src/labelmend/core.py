@@ -206,6 +206,7 @@ class Method(nn.Module):
     row for each training sample that steps write to, so that processes that train together can tell each other.
     The networks of a `cross_fitted` method share one ledger, in which every sample is judged by a network that did not
     learn from it. Labels are judged at the end by predictions and margins, or by predictions alone.
+    `newest_share` is the least share of the newest tracking pass in the mean predictions.
     """
 
     networks = 1
@@ -215,6 +216,7 @@ class Method(nn.Module):
     track_augmented = False
     cross_fitted = False
     judged_by_predictions = False
+    newest_share = 0.0
 
     def begin(self, task: Task, ledgers: Sequence["Ledger"] = ()) -> None:
         """Once, before the first epoch; the ledgers, one for each network, will fill as the run goes on."""

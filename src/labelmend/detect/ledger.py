@@ -46,11 +46,16 @@ class Ledger:
         self.mean_probs: Tensor | None = None
         self.mean_log_probs: Tensor | None = None
         self.features: Tensor | None = None
+        self.newest = 0.0
         self.passes = 0
         self.ripe = False
 
-    def keep_mean_probs(self, classes: int) -> None:
-        """Keep the mean probability of every class over the passes that count, unless that takes more than 512 MiB."""
+    def keep_mean_probs(self, classes: int, *, newest: float = 0.0) -> None:
+        """Keep the mean probability of every class over the passes that count, unless that takes more than 512 MiB.
+
+        `newest` is the least share of the newest pass in the mean, where later passes are better than earlier ones.
+        """
+        self.newest = newest
         if len(self.losses) * classes <= MOST_MEAN_PROBS:
             self.mean_probs = self.losses.new_zeros(len(self.losses), classes)
 
@@ -106,7 +111,8 @@ class Ledger:
         guess = torch.where(best.values > given, best.indices, labels)
         _vote(self.guesses, self.certainties, index, guess, top, fade=FADE)
         if self.mean_probs is not None:
-            self.mean_probs[index] += (probabilities - self.mean_probs[index]) / self.passes
+            counted = min(self.passes, 1 / self.newest) if self.newest else self.passes
+            self.mean_probs[index] += (probabilities - self.mean_probs[index]) / counted
         if self.mean_log_probs is not None:
             new = max(1 - FADE, 1 / self.passes)
             log_probs = logits.log_softmax(dim=1).half()

@@ -64,6 +64,7 @@ class Mend(TrackedMethod):
     """Bootstrapping by the judge, cross-fitted on rows of features: the library's own; the default for most data."""
 
     judged_by_predictions = True
+    newest_share = 0.5
     options: MendOptions
     fold: Tensor
     wrong: Tensor

@@ -19,14 +19,14 @@ SHORTEST = 5.0
 FEW, FEW_SECONDS, GROWTH = 3_000, 180.0, 0.675
 """3 minutes for 3,000 images; the exponent makes it 20 for 50,000."""
 LEAST_SECONDS = 150.0
-USABLE = 0.9
+USABLE = 0.92
 """Share of the budget that epochs may take; the rest is for reading, judging and the report."""
 SWEEPS = 0.5
 """Tracking passes an epoch."""
 ENOUGH_EPOCHS, ENOUGH_SAMPLES, ENOUGH_POWER = 15, 50_000, 0.4
 """Epochs from which on a wider network gains more than further epochs, for so many samples; fewer need more."""
 MOST_EPOCHS, MOST_OF_ENOUGH = 300, 3
-MEASURED_SECONDS, MEASURED_STEPS = 0.6, 2
+MEASURED_SECONDS, MEASURED_STEPS = 1.2, 4
 
 
 def parse_duration(text: str) -> float:

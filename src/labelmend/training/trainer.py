@@ -86,7 +86,7 @@ class Trainer:
         judged = self.learners[:1] if self.method.cross_fitted else self.learners
         self.ledgers = [Ledger(len(self.task), device=device) for _ in judged]
         for learner, ledger in zip(judged, self.ledgers, strict=True):
-            ledger.keep_mean_probs(self.task.classes)
+            ledger.keep_mean_probs(self.task.classes, newest=self.method.newest_share)
             if "mean_log_probs" in self.method.records:
                 ledger.keep_mean_log_probs(self.task.classes)
             if "features" in self.method.records:
