@@ -26,6 +26,8 @@ SHARPENED = 1.5
 """Exponent of the truth from which labels contradict the network where it should be sure."""
 HABIT_GAIN, HABIT_GAIN_EACH, KNOWS = 10.0, 0.004, 0.5
 """Or: log-likelihood that class habits gain, in all and a label, for a network that explains half of the labels."""
+SHARPER, SHARPER_GAIN_EACH = 1.25, 0.001
+"""Or: an exponent of the truth under that, from which on a smaller gain is enough."""
 LEARNED, LEARNED_SIGMAS = 0.025, 2.5
 """Share of the labels' entropy, and its standard errors, below which predictions say nothing of the labels."""
 FEW_DOUBTS = 0.15
@@ -163,7 +165,8 @@ def _finding(samples: int, learned: float, sigmas: float, doubted: float, sharpn
     if sharpness.overall >= SHARPENED:
         return FOUND, "labels contradict the network where it should be sure"
     gain = sharpness.habit_gain
-    if gain * samples >= HABIT_GAIN and gain >= HABIT_GAIN_EACH and learned >= KNOWS:
+    enough = SHARPER_GAIN_EACH if sharpness.overall >= SHARPER else HABIT_GAIN_EACH
+    if gain * samples >= HABIT_GAIN and gain >= enough and learned >= KNOWS:
         return FOUND, "more labels contradict the network than it can be wrong about"
     if doubted <= FEW_DOUBTS:
         return CLEAN, f"the network doubts {doubted:.1%} of the labels, no more than it is unsure of"
