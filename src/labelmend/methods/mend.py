@@ -39,6 +39,9 @@ LINES = {1: (0,), 3: (0, 1), 7: (0, 1, 3), 13: (0, 1, 3, 9)}
 MOST_KEPT = 1 << 27
 """Probabilities of the first round, of 2 bytes each, up to which they are kept for the second."""
 SMALLEST = 1e-6
+SHORT, NEWEST, MIXED = 25, 0.5, 1.0
+"""Epochs in which one network hardly memorises: its newest predictions are the best, and count half. In a longer run
+all passes count alike, and mixup with this alpha keeps it from memorising."""
 SMOOTHING = 0.1
 """Of the targets of one network, which would otherwise grow ever surer of single labels."""
 
@@ -56,7 +59,9 @@ class MendOptions(TrackedOptions):
     label_smoothing: float | None = setting(
         None, "share of each target spread over all classes; none suits the folds", least=0, most=1
     )
-    mixup_alpha: float = setting(0.0, "mixup draws shares from Beta(a, a); 0 does not mix", least=0)
+    mixup_alpha: float | None = setting(
+        None, "mixup draws shares from Beta(a, a); 0 does not mix, none suits the length of the run", least=0
+    )
 
 
 @method("mend")
@@ -64,7 +69,6 @@ class Mend(TrackedMethod):
     """Bootstrapping by the judge, cross-fitted on rows of features: the library's own; the default for most data."""
 
     judged_by_predictions = True
-    newest_share = 0.5
     options: MendOptions
     fold: Tensor
     wrong: Tensor
@@ -83,6 +87,9 @@ class Mend(TrackedMethod):
         self.smoothing = (
             (0.0 if self.cross_fitted else SMOOTHING) if options.label_smoothing is None else options.label_smoothing
         )
+        long = epochs > SHORT and not self.cross_fitted
+        self.newest_share = 0.0 if long else NEWEST
+        self.mixup_alpha = (MIXED if long else 0.0) if options.mixup_alpha is None else options.mixup_alpha
         self.reason: str | None = "no tracking pass yet"
         self.fitted: dict[str, float] = {}
         self.ledger: Ledger | None = None
@@ -217,9 +224,9 @@ class Mend(TrackedMethod):
 
     def mixed(self, step: Step, learned: Tensor) -> Mix | None:
         """Mixup (Eqs. 11-12), in which no sample is mixed with one that its network must not learn."""
-        if not self.options.mixup_alpha:
+        if not self.mixup_alpha:
             return None
-        mix = Mixup(self.options.mixup_alpha)(step)
+        mix = Mixup(self.mixup_alpha)(step)
         share = torch.where(learned[mix.partner], mix.input_share, 1.0)
         return Mix(mix.partner, share, share)
 
