@@ -233,7 +233,10 @@ def filled(page: str, measured: list[dict[str, Any]]) -> str:
     for name, text in (("results", table(measured)), ("commands", commands(measured))):
         begin, end = f"<!-- {name} -->\n", f"\n<!-- /{name} -->"
         before, _, rest = page.partition(begin)
-        page = before + begin + text + end + rest.partition(end)[2]
+        _, found, after = rest.partition(end)
+        if not found:
+            raise ValueError(f"the page has no block {name}")
+        page = before + begin + text + end + after
     return page
 
 
