@@ -37,3 +37,9 @@ def processor() -> str:
 def kept_results(path: Path) -> list[dict[str, Any]]:
     """Rows measured before, if there are any."""
     return list(json.loads(path.read_text())["rows"]) if path.exists() else []
+
+
+def mean_of(found: list[dict[str, Any]], key: str, digits: int) -> str:
+    """The mean of a figure over some rows, as text; a dash where none has it."""
+    known = [row[key] for row in found if row.get(key) is not None]
+    return f"{sum(known) / len(known):.{digits}f}" if known else "–"

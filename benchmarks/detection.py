@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
+from common import mean_of
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
@@ -182,15 +183,10 @@ def table(measured: list[dict[str, Any]]) -> str:
         for system in SYSTEMS:
             found = [m for m in measured if m["row"] == row and m["system"] == system]
             if found:
-                values = [_mean(found, key, digits) for key, (_, digits) in COLUMNS.items()]
+                values = [mean_of(found, key, digits) for key, (_, digits) in COLUMNS.items()]
                 span = f"{min(m['auc'] for m in found):.4f}, {max(m['auc'] for m in found):.4f}"
                 lines.append(f"| {row} | `{system}` | {len(found)} | {' | '.join(values)} | {span} |")
     return "\n".join(lines)
-
-
-def _mean(found: list[dict[str, Any]], key: str, digits: int) -> str:
-    known = [m[key] for m in found if m[key] is not None]
-    return f"{np.mean(known):.{digits}f}" if known else "–"
 
 
 def main() -> None:

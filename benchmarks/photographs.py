@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-from common import kept_results, stamp
+from common import kept_results, mean_of, stamp
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -211,7 +211,7 @@ def table(measured: list[dict[str, Any]]) -> str:
             found = [m for m in measured if m["row"] == row and m["system"] == system]
             if found:
                 made = sorted({f"{m['net']}, {m['epochs']}" for m in found if m.get("net")})
-                values = [_mean(found, key, digits) for key, (_, digits) in COLUMNS.items()]
+                values = [mean_of(found, key, digits) for key, (_, digits) in COLUMNS.items()]
                 seeds = ", ".join(str(m["seed"]) for m in found)
                 lines.append(f"| {row} | {system} | {seeds} | {'; '.join(made) or '–'} | {' | '.join(values)} |")
     return "\n".join(lines)
@@ -238,11 +238,6 @@ def filled(page: str, measured: list[dict[str, Any]]) -> str:
             raise ValueError(f"the page has no block {name}")
         page = before + begin + text + end + after
     return page
-
-
-def _mean(found: list[dict[str, Any]], key: str, digits: int) -> str:
-    known = [m[key] for m in found if m.get(key) is not None]
-    return f"{np.mean(known):.{digits}f}" if known else "–"
 
 
 def main() -> None:

@@ -169,9 +169,8 @@ class Trainer:
         Inside an epoch, before `step`, the method judges again, and no losses are written to the run directory.
         """
         self.observer.stage(epoch, "tracking", 0)
-        finished = epoch - 1 if step else epoch
         for number, ledger in enumerate(self.ledgers):
-            ledger.open_pass(finished / self.task.epochs)
+            ledger.open_pass((epoch - 1 if step else epoch) / self.task.epochs)
             inside = (step,) if step else ()
             rng = generator(self.seed, "tracking", epoch, *inside) if self.method.track_augmented else None
             for judge in range(len(self.learners)) if self.method.cross_fitted else [number]:
