@@ -205,7 +205,13 @@ def test_wide_rows_that_one_network_memorises_are_judged_well_when_held_out(tmp_
     np.savez(tmp_path / "wide.npz", x=x, y=given)
     aucs = {}
     for folds in (1, 7):
-        settings = {"folds": folds, "rates": "triangular", "weight_decay": 0.01, "label_smoothing": 0.0}
+        settings = {
+            "folds": folds,
+            "rates": "triangular",
+            "weight_decay": 0.01,
+            "label_smoothing": 0.0,
+            "mixup_alpha": 0.0,
+        }
         config = TrainConfig(
             source=str(tmp_path / "wide.npz"),
             out=str(tmp_path / f"folds-{folds}"),
