@@ -199,6 +199,7 @@ def peak_mib() -> float:
 
 
 def whole_epoch(trainer: Trainer, epoch: int) -> None:
+    trainer.position = trainer._after(epoch - 1)  # or else a second call finds every step of the epoch done
     trainer.learn(epoch)
     if trainer.tracks(epoch):
         trainer.track(epoch)
