@@ -113,6 +113,11 @@ class Learner:
             forward = self.compiled
         return forward(inputs)
 
+    def mirrored(self, images: Tensor) -> Tensor:
+        """Logarithms of what is predicted for images and their mirror images together, [n, C]."""
+        probabilities = predicted(self, images, mirrored=True)
+        return probabilities.clamp_min(torch.finfo(probabilities.dtype).tiny).log()
+
     def compile_for(self, size: int, forward: Callable[[Tensor], Tensor]) -> None:
         """Train on batches of this size by a compiled pass; each other shape or mode would be compiled by itself."""
         self.compiled, self.compiled_size = forward, size

@@ -112,7 +112,7 @@ def test_heads_side_by_side_learn_what_a_network_and_an_optimiser_learn_alone():
     nn.init.zeros_(net.head.weight)
     nn.init.zeros_(net.head.bias)
     settings, _ = optimiser_settings("linear", 60, Optimisation(weight_decay=decay))
-    optimiser = settings.build(net.parameters())
+    optimiser = settings.build(net)
     for step in range(8):
         optimiser.param_groups[0]["lr"] = HEADS.learning_rate * triangular((step + 0.5) / 8)
         optimiser.zero_grad()

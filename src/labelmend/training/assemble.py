@@ -12,7 +12,7 @@ from ..data.feed import ProcessShare, SampleFeed, TrustedSamples
 from ..data.kinds import Normaliser
 from ..data.samples import Samples
 from ..methods.variants import VARIANTS
-from ..nets import BACKBONE, FAST_NETS, FastNet, build_net, parameter_groups, start_from
+from ..nets import BACKBONE, FAST_NETS, FastNet, build_net, start_from
 from ..nets.preact_resnet import NormAt
 from .observer import Observer
 from .optimiser import rates_of
@@ -108,8 +108,7 @@ def _learner(prepared: Prepared, accelerator: Accelerator, normalise: Normaliser
     network = _network(prepared, normalise, number)
     network = network.to(accelerator.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     settings = prepared.choices.optimiser
-    groups = parameter_groups(network, settings.learning_rate)
-    trained, optimiser = accelerator.prepare(network, settings.build(groups))
+    trained, optimiser = accelerator.prepare(network, settings.build(network))
     return Learner(
         accelerator.unwrap_model(trained),
         optimiser,

@@ -238,6 +238,13 @@ class Optimisation:
     weight_decay: float | None = field(
         default=None, metadata={"help": "weight decay; none suits the network", "least": 0}
     )
+    filter_rate: float | None = field(
+        default=None,
+        metadata={
+            "help": "fast networks: learning rate of orthogonalised steps of filters; 0 is plain SGD, none suits",
+            "least": 0,
+        },
+    )
     rates: Literal["auto", "published", "triangular"] = field(
         default="auto",
         metadata={"help": "learning rates over the run: the method's published drops, or one rise and fall"},

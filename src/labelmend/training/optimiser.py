@@ -1,24 +1,33 @@
 """How weights are changed: the optimiser's settings that suit a network, and learning rates over a run."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
+from torch import nn
 
-from ..nets import FAST_NETS
+from ..errors import InputError
+from ..nets import FAST_NETS, parameter_groups
 from .config import Optimisation
+from .muon import Muon
 
 Rates = Literal["published", "triangular"]
 RISE, START, END = 0.23, 0.2, 0.01
 """Share of a run in which the triangular rate rises, and what it starts from and ends with."""
-FAST_BATCH = 256
-"""Batch size that the learning rate of the fast networks is for; others change it in proportion."""
+FAST_BATCH, FAST_FILTERS = 256, 0.05
+"""Batch size that the learning rates of the fast networks are for, and the rate of their filters.
+
+Others change the rate in proportion, and that of the filters, whose steps have a fixed length, by the square root."""
 
 
 @dataclass(frozen=True)
 class OptimiserSettings:
-    """What the optimiser of a run works with; `average` is the decay of averaged weights, None for none of them."""
+    """What the optimiser of a run works with.
+
+    `average` is the decay of averaged weights, None for none of them; `filter_rate` is the learning rate of
+    orthogonalised steps for convolution filters, None to treat them as all other weights.
+    """
 
     learning_rate: float
     momentum: float
@@ -26,21 +35,24 @@ class OptimiserSettings:
     nesterov: bool
     rates: Rates
     average: float | None
+    filter_rate: float | None = None
 
-    def build(self, groups: Iterable[torch.nn.Parameter] | list[dict[str, object]]) -> torch.optim.Optimizer:
-        """SGD on these parameters."""
-        return torch.optim.SGD(
-            groups,
-            lr=self.learning_rate,
-            momentum=self.momentum,
-            weight_decay=self.weight_decay,
-            nesterov=self.nesterov and self.momentum > 0,
-        )
+    def build(self, network: nn.Module) -> torch.optim.Optimizer:
+        """SGD on the weights of a network, its filters by orthogonalised steps where that is set."""
+        settings: dict[str, Any] = {
+            "lr": self.learning_rate,
+            "momentum": self.momentum,
+            "weight_decay": self.weight_decay,
+            "nesterov": self.nesterov and self.momentum > 0,
+        }
+        if self.filter_rate:
+            return Muon(network.parameters(), filter_rate=self.filter_rate, **settings)
+        return torch.optim.SGD(parameter_groups(network, self.learning_rate), **settings)
 
 
 PAPER = OptimiserSettings(0.1, 0.9, 1e-4, nesterov=False, rates="published", average=None)
 """Appendix B: SGD whose rate drops at the method's published epochs."""
-FAST = OptimiserSettings(0.4, 0.85, 1.3e-3, nesterov=True, rates="triangular", average=0.99)
+FAST = OptimiserSettings(0.4, 0.85, 1.3e-3, nesterov=True, rates="triangular", average=0.99, filter_rate=FAST_FILTERS)
 """For short runs of the fast networks."""
 
 HEADS = OptimiserSettings(0.1, 0.9, 0.01, nesterov=True, rates="triangular", average=None)
@@ -54,13 +66,18 @@ def optimiser_settings(
     if suited is not None:
         why = f"weight decay {suited.weight_decay:g}, which predicts held-out labels best"
     elif net in FAST_NETS:
-        suited = replace(FAST, learning_rate=FAST.learning_rate * batch_size / FAST_BATCH)
-        why = "a rate that rises and falls once, averaged weights: for short runs of a fast network"
+        ratio = batch_size / FAST_BATCH
+        suited = replace(FAST, learning_rate=FAST.learning_rate * ratio, filter_rate=FAST_FILTERS * ratio**0.5)
+        why = (
+            "orthogonalised steps, a rate that rises and falls once, averaged weights: for short runs of a fast network"
+        )
     elif net == "linear":
         suited, why = HEADS, "a rate that rises and falls once: for short runs of a linear classifier"
     else:
         suited, why = PAPER, "the paper's"
-    given = {name: getattr(asked, name) for name in ("learning_rate", "momentum", "weight_decay")}
+    if asked.filter_rate and net not in FAST_NETS:
+        raise InputError(f"setting filter_rate is for networks that normalise after every convolution, not {net}")
+    given = {name: getattr(asked, name) for name in ("learning_rate", "momentum", "weight_decay", "filter_rate")}
     given = {name: value for name, value in given.items() if value is not None}
     if asked.rates != "auto":
         given["rates"] = asked.rates

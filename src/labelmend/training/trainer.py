@@ -60,9 +60,9 @@ class Trainer:
 
     `wrong` says for each sample whether its label is really wrong, where that is known: it is used to report
     AUC, never to train. `rates` gives the learning rate at each share of the run as a multiple of the set one; without
-    it the method gives that of each epoch. `mirrored` tells that the last epoch is tested as models predict: by each
-    image and its mirror image. `save_every` are seconds between two checkpoints inside an epoch; there is always one
-    after it.
+    it the method gives that of each epoch. `mirrored` tells that the last epoch is tested and tracked as models
+    predict: by each image and its mirror image. `save_every` are seconds between two checkpoints inside an epoch; there
+    is always one after it.
     """
 
     method: Method
@@ -179,7 +179,8 @@ class Trainer:
                 self.processes.share_buffers(learner.evaluated)
                 with learner.evaluating():
                     kept = ledger.features is not None
-                    for index, *seen in in_bulk(self._predictions(learner, rng, rows, features=kept)):
+                    last = epoch == self.task.epochs and step == 0
+                    for index, *seen in in_bulk(self._predictions(learner, rng, rows, features=kept, last=last)):
                         ledger.write(index, *seen)
                         mine[index] = True
                 owned = self.processes.owned(mine)
@@ -218,15 +219,13 @@ class Trainer:
         self.visited.zero_()
 
     def _predictions(
-        self, learner: Learner, rng: torch.Generator | None, rows: Tensor | None, *, features: bool
+        self, learner: Learner, rng: torch.Generator | None, rows: Tensor | None, *, features: bool, last: bool
     ) -> Iterator[Predicted]:
+        mirrored, no_features = self.mirrored and last and not features, list[Tensor]()
         for batch in self.feed.sweep(rng, rows=rows):
-            if features:
-                with learner.features() as seen:
-                    logits = learner(batch.inputs).float()
-                yield batch.index, batch.labels, logits, *seen
-            else:
-                yield batch.index, batch.labels, learner(batch.inputs).float()
+            with learner.features() if features else nullcontext(no_features) as seen:
+                logits = learner.mirrored(batch.inputs) if mirrored else learner(batch.inputs).float()
+            yield batch.index, batch.labels, logits, *seen
             self._heed_alone()
 
     def _record(self, epoch: int, train_loss: float) -> dict[str, Any]:
