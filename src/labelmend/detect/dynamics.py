@@ -52,19 +52,21 @@ def judge_passes(labels: Any, probabilities: Any) -> Judgement:
 
 
 def judge_ledgers(
-    ledgers: Sequence[Ledger], labels: Tensor, classes: int, *, by_predictions: bool = False
+    ledgers: Sequence[Ledger], labels: Tensor, classes: int, *, by_predictions: bool = False, held_out: bool = True
 ) -> Judgement:
     """Judge all labels by what the tracking passes of a run recorded, one ledger for each network.
 
     `by_predictions` leaves the margins out, which tell nothing more where labels were held out or corrected by the same
-    judge. Paper: judges by the loss of one epoch and has no such step. What is averaged over training ranks labels
-    better, as Pleiss et al. (2020) found for margins between logits.
+    judge; the networks that predicted then learned other samples, unless not `held_out`.
+    Paper: judges by the loss of one epoch and has no such step. What is averaged over training ranks labels better, as
+    Pleiss et al. (2020) found for margins between logits.
     """
     means = [ledger.mean_probs for ledger in ledgers]
     if any(mean is None for mean in means):
         return _judge_margins(ledgers, labels.cpu(), classes)
     mean = torch.stack([mean.float().cpu() for mean in means if mean is not None]).mean(dim=0)
-    judged = judge_predictions(labels.cpu().numpy(), mean.numpy())
+    in_sample = by_predictions and not held_out
+    judged = judge_predictions(labels.cpu().numpy(), mean.numpy(), in_sample=in_sample)
     return judged if by_predictions else _combined(_judge_margins(ledgers, labels.cpu(), classes), judged)
 
 

@@ -75,13 +75,18 @@ class Judgement:
         return replace(self, probability=probability, score=score, rate=float(probability.mean()))
 
 
-def judge_predictions(labels: ArrayLike, probabilities: Any, *, rough: bool = False) -> Judgement:
+def judge_predictions(
+    labels: ArrayLike, probabilities: Any, *, rough: bool = False, in_sample: bool = False
+) -> Judgement:
     """Judge labels [n] by probabilities [n, C] of a network that was not trained on the sample it predicts.
 
     One setting serves all data. Predictions are calibrated against the given labels, so that their temperature does not
     matter; then two ways to be wrong are fitted (see `two_ways`), for a truth as sharp as can be told (see
-    `sharpness`). Predictions of samples that the network was trained on give too few wrong labels: what is memorised
-    looks right. A `rough` judgement is fitted to fewer samples and has no interval, which is enough to train by.
+    `sharpness`). A `rough` judgement is fitted to fewer samples and has no interval, which is enough to train by.
+
+    Predictions of samples that the network was trained on give too few wrong labels where it memorised them: what is
+    memorised looks right. `in_sample` is for those of a run too short for that. What such a network doubts of its
+    easiest samples is the smoothing of its targets, not noise, so that the likelihood alone decides.
 
     >>> import numpy
     >>> truth = numpy.arange(300) % 3
@@ -96,7 +101,7 @@ def judge_predictions(labels: ArrayLike, probabilities: Any, *, rough: bool = Fa
     predictions = raw.scaled(factor)
     some = predictions.take(rows)
     own = predictions.of_given(softmax(predictions.log_probs))
-    sharpness = estimate_sharpness(some)
+    sharpness = estimate_sharpness(some, in_sample=in_sample)
     doubted = predictions.predicted() != predictions.labels
     learned, sigmas = _learned(predictions, own)
     finding, reason = _finding(len(predictions), learned, sigmas, float(doubted.mean()), sharpness)
@@ -114,7 +119,7 @@ def judge_predictions(labels: ArrayLike, probabilities: Any, *, rough: bool = Fa
     clipped = np.clip(own.astype(np.float64), 1e-12, 1 - 1e-12)
     return Judgement(
         probability=probability,
-        score=sharpness.strength * ranks(probability) + (1 - sharpness.strength) * ranks(-own),
+        score=ranks(probability) if in_sample else _score(probability, own, sharpness.strength),
         rival=rival,
         agreement=agreement,
         margin=np.log1p(-clipped) - np.log(clipped),
@@ -146,6 +151,11 @@ def best_threshold(probability: Floats) -> float:
     ordered = np.sort(probability)[::-1]
     f1 = 2 * np.cumsum(ordered) / (np.arange(1, len(ordered) + 1) + ordered.sum() + 1e-12)
     return min(float(ordered[f1.argmax()]), 0.5)
+
+
+def _score(probability: Floats, own: Floats, strength: float) -> Floats:
+    """Suspicion: by P(wrong) where the network is strong, by what it gives the label where it is weak."""
+    return strength * ranks(probability) + (1 - strength) * ranks(-own)
 
 
 def ranks(values: Floats) -> Floats:

@@ -23,7 +23,9 @@ EASY, SURE = 0.25, 0.001
 WEAK, STRONG = 0.45, 0.65
 """Exponent of the easiest tenth over that of the easier half, from a weak network to a strong one."""
 OVERSHOOT = 0.8
-"""Power on the likelihood's exponent: it takes samples that the network is surely wrong about for wrong labels."""
+"""Power on the likelihood's exponent: it takes samples that the network is surely wrong about for wrong labels.
+
+Of samples that it learned, a network is seldom surely wrong."""
 LARGEST = 100.0
 """Exponent up to which is searched; doubts of weak networks must not all end at it, or they would look alike."""
 CLASS_SHRINKAGE = 50.0
@@ -48,11 +50,12 @@ class Sharpness:
     habit_gain: float
 
 
-def estimate_sharpness(predictions: Predictions) -> Sharpness:
-    """The exponents of calibrated predictions."""
+def estimate_sharpness(predictions: Predictions, *, in_sample: bool = False) -> Sharpness:
+    """The exponents of calibrated predictions; those `in_sample`, of samples that were learned, by likelihood alone."""
     likely, habit_gain = _likely_exponent(predictions)
     tenth, pooled, half = (float(np.log(_easy_exponent(predictions.log_probs, share))) for share in (0.1, EASY, 0.5))
-    strength = float(np.clip((np.exp(tenth - half) - WEAK) / (STRONG - WEAK), 0, 1))
+    strength = 0.0 if in_sample else float(np.clip((np.exp(tenth - half) - WEAK) / (STRONG - WEAK), 0, 1))
+    overshoot = 1.0 if in_sample else OVERSHOOT
     taken_for = predictions.predicted()
     counts = np.bincount(taken_for, minlength=predictions.class_count)
     easy = np.full(predictions.class_count, pooled)
@@ -60,9 +63,9 @@ def estimate_sharpness(predictions: Predictions) -> Sharpness:
         own = np.log(_easy_exponent(predictions.log_probs[taken_for == label], EASY))
         easy[label] = (own * counts[label] + pooled * CLASS_SHRINKAGE) / (counts[label] + CLASS_SHRINKAGE)
     by_likelihood = float(np.log(likely))
-    estimate = strength * easy + (1 - strength) * OVERSHOOT * by_likelihood
+    estimate = strength * easy + (1 - strength) * overshoot * by_likelihood
     steps = [sign * float(np.log(factor)) for factor in UNSURE for sign in (-1, 1)]
-    plausible = np.stack([*(estimate + step for step in steps), easy, np.full_like(easy, OVERSHOOT * by_likelihood)])
+    plausible = np.stack([*(estimate + step for step in steps), easy, np.full_like(easy, overshoot * by_likelihood)])
     overall = float(np.exp((strength * easy + (1 - strength) * by_likelihood) @ counts / counts.sum()))
     return Sharpness(np.exp(estimate), np.exp(np.maximum(plausible, 0)), overall, strength, habit_gain)
 

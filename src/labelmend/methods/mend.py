@@ -39,8 +39,8 @@ LINES = {1: (0,), 3: (0, 1), 7: (0, 1, 3), 13: (0, 1, 3, 9)}
 MOST_KEPT = 1 << 27
 """Probabilities of the first round, of 2 bytes each, up to which they are kept for the second."""
 SMALLEST = 1e-6
-SHORT, NEWEST, MIXED = 25, 0.5, 1.0
-"""Epochs in which one network hardly memorises: its newest predictions are the best, and count half. In a longer run
+SHORT, NEWEST, MIXED = 25, 1.0, 1.0
+"""Epochs in which one network hardly memorises: its newest predictions are the best, and count alone. In a longer run
 all passes count alike, and mixup with this alpha keeps it from memorising."""
 SMOOTHING = 0.1
 """Of the targets of one network, which would otherwise grow ever surer of single labels."""
@@ -175,7 +175,8 @@ class Mend(TrackedMethod):
 
     def _judge(self, rows: Tensor, probabilities: Tensor) -> tuple[Tensor, Judgement]:
         """P(wrong) of these samples, 0 for those that are trusted or if no wrong labels are found."""
-        judged = judge_predictions(self.task.labels[rows].cpu().numpy(), probabilities.cpu().numpy(), rough=True)
+        labels, in_sample = self.task.labels[rows].cpu().numpy(), not self.cross_fitted
+        judged = judge_predictions(labels, probabilities.cpu().numpy(), rough=True, in_sample=in_sample)
         wrong = torch.from_numpy(judged.probability).to(self.wrong) * (judged.finding == FOUND)
         if self.task.trusted is not None:
             wrong[torch.isin(rows, self.task.trusted.index.to(rows.device))] = 0.0

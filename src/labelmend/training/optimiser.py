@@ -52,7 +52,7 @@ class OptimiserSettings:
 
 PAPER = OptimiserSettings(0.1, 0.9, 1e-4, nesterov=False, rates="published", average=None)
 """Appendix B: SGD whose rate drops at the method's published epochs."""
-FAST = OptimiserSettings(0.4, 0.85, 1.3e-3, nesterov=True, rates="triangular", average=0.99, filter_rate=FAST_FILTERS)
+FAST = OptimiserSettings(0.2, 0.85, 1.3e-3, nesterov=True, rates="triangular", average=0.99, filter_rate=FAST_FILTERS)
 """For short runs of the fast networks."""
 
 HEADS = OptimiserSettings(0.1, 0.9, 0.01, nesterov=True, rates="triangular", average=None)

@@ -149,6 +149,7 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
         data.labels.observed,
         len(data.class_names),
         by_predictions=trainer.method.judged_by_predictions,
+        held_out=trainer.method.cross_fitted,
     )
     if data.trusted is not None:
         judgement = judgement.trusting(data.trusted.numpy())
