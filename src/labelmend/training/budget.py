@@ -23,7 +23,7 @@ USABLE = 0.92
 """Share of the budget that epochs may take; the rest is for reading, judging and the report."""
 SWEEPS = 0.5
 """Tracking passes an epoch."""
-ENOUGH_EPOCHS, ENOUGH_SAMPLES, ENOUGH_POWER = 15, 50_000, 0.4
+ENOUGH_EPOCHS, ENOUGH_SAMPLES, ENOUGH_POWER = 10, 50_000, 0.4
 """Epochs from which on a wider network gains more than further epochs, for so many samples; fewer need more."""
 MOST_EPOCHS, MOST_OF_ENOUGH = 300, 3
 MEASURED_SECONDS, MEASURED_STEPS = 1.2, 4
@@ -132,7 +132,7 @@ def enough_epochs(samples: int) -> int:
     """Epochs from which on a wider network gains more than further epochs do.
 
     >>> enough_epochs(50_000), enough_epochs(3_000)
-    (15, 46)
+    (10, 31)
     """
     return round(ENOUGH_EPOCHS * math.pow(max(1.0, ENOUGH_SAMPLES / samples), ENOUGH_POWER))
 
