@@ -12,6 +12,7 @@ from ..files import check_free
 from ..options import Force, IdColumn, ImageColumn, Root, Run, SkipBad, Source
 
 FORMATS = ("onnx",)
+NOTES_SHOWN = 20
 
 
 def predict(
@@ -48,7 +49,10 @@ def predict(
 
         model = load_model(RunDirectory.existing(run))
         samples = model.samples(source, options, progress=counted)
-        table = predictions_csv(samples.ids, model.class_names, model.predict_proba(samples.inputs))
+        inputs = samples.loaded(range(len(samples)))
+        table = predictions_csv(samples.ids, model.class_names, model.probabilities(inputs))
+    for note in samples.notes[:NOTES_SHOWN]:
+        err.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
     if out_file is None:
         if sys.stdout.isatty():
             table = "\n".join(map(visible, table.decode(errors="surrogateescape").split("\n"))).encode()
