@@ -21,8 +21,10 @@ AROUND = r"^[$€£¥]\s*|\s*[%$€£¥]$"
 GROUPS = r"^[+-]?\d{1,3}([ \x{a0}\x{202f}'’]\d{3})+([.,]\d+)?$"
 COMMA_GROUPS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"
 POINT_GROUPS = r"^[+-]?\d{1,3}(\.\d{3})+(,\d+)?$"
-CODE = r"^0\d+$"
+CODE = r"^\s*0\d+\s*$"
 EXAMPLES = 3
+TRIED = 1_000
+"""Cells that tell quickly that a column has no numbers."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,39 @@ class Cells:
         return found
 
     @cached_property
+    def plain_numbers(self) -> NDArray[np.float64] | None:
+        """Texts as numbers if every one is written plainly, NaN where it is missing or infinite; quick to find out."""
+        if not self.is_text:
+            return None
+        nothing = pa.scalar(None, self.type)
+        found = self._cast(pc.if_else(pc.equal(self.column.slice(0, TRIED), ""), nothing, self.column.slice(0, TRIED)))
+        if found is not None:
+            found = self._cast(pc.if_else(pc.equal(self.column, ""), nothing, self.column))
+        if found is None:
+            found = self._cast(self.texts)
+        if found is not None:
+            found[~np.isfinite(found)] = np.nan
+        return found
+
+    def _cast(self, texts: pa.ChunkedArray) -> NDArray[np.float64] | None:
+        if self.decimal == ",":
+            if pc.any(pc.match_substring(texts, ".")).as_py():
+                return None
+            texts = pc.replace_substring(texts, ",", ".")
+        try:
+            return np.array(texts.cast(pa.float64()).to_numpy(), dtype=np.float64)
+        except pa.ArrowException:
+            return None
+
+    @cached_property
+    def are_codes(self) -> bool:
+        """Whether digits are names, not numbers: some have a zero in front, and all are of one length."""
+        if not self.is_text or not pc.any(pc.match_substring_regex(self.column, CODE)).as_py():
+            return False
+        lengths = pc.min_max(pc.utf8_length(self.texts))
+        return bool(lengths["min"].as_py() == lengths["max"].as_py())
+
+    @cached_property
     def distinct(self) -> Distinct:
         """The distinct texts."""
         coded = self.texts.dictionary_encode()
@@ -119,8 +154,9 @@ class Cells:
     @cached_property
     def missing(self) -> int:
         """How many cells have no value."""
-        if self.is_number:
-            return int(np.isnan(self.stored_numbers).sum())
+        plain = self.stored_numbers if self.is_number else self.plain_numbers
+        if plain is not None:
+            return int(np.isnan(plain).sum())
         return int(self.texts.null_count) if self.is_text else int(self.column.null_count)
 
     @cached_property
@@ -130,17 +166,16 @@ class Cells:
             return Readable(self.stored_numbers)
         if not self.is_text:
             return self._unreadable()
-        plain = self._plain_numbers()
-        if plain is not None:
-            plain[~np.isfinite(plain)] = np.nan
-            return Readable(plain)
+        if self.plain_numbers is not None:
+            return Readable(self.plain_numbers)
         return self._read(parsed_numbers(self.distinct.texts, self.decimal))
 
     @cached_property
     def truths(self) -> Readable:
         """The cells as 1 for yes and 0 for no; numbers are read where they are 0 and 1."""
-        if self.is_number or pa.types.is_boolean(self.type):
-            values = self.stored_numbers
+        stored = self.is_number or pa.types.is_boolean(self.type)
+        values = self.stored_numbers if stored else self.plain_numbers
+        if values is not None:
             odd = ~np.isnan(values) & (values != 0) & (values != 1)
             examples = tuple(f"{value:g}" for value in values[odd][:EXAMPLES])
             return Readable(np.where(odd, np.nan, values), int(odd.sum()), examples)
@@ -171,18 +206,6 @@ class Cells:
     def _unreadable(self) -> Readable:
         return Readable(np.full(len(self), np.nan), len(self) - self.missing, (str(self.type),))
 
-    def _plain_numbers(self) -> NDArray[np.float64] | None:
-        """The cells as numbers if every one is written plainly, which is quick to find out."""
-        texts = self.texts
-        if self.decimal == ",":
-            if pc.any(pc.match_substring(texts, ".")).as_py():
-                return None
-            texts = pc.replace_substring(texts, ",", ".")
-        try:
-            return np.array(texts.cast(pa.float64()).to_numpy(), dtype=np.float64)
-        except pa.ArrowException:
-            return None
-
 
 def parsed_numbers(texts: pa.Array, decimal: str = ".") -> NDArray[np.float64]:
     """Numbers as people write them, NaN where a text is none: `1,234.5`, `1 234,5`, `12 %`, `$3`.
@@ -206,13 +229,6 @@ def parsed_numbers(texts: pa.Array, decimal: str = ".") -> NDArray[np.float64]:
     numeric = pc.match_substring_regex(texts, NUMBER)
     readable = pc.if_else(numeric, texts, pa.scalar(None, pa.string()))
     return np.array(readable.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def are_codes(texts: pa.Array) -> bool:
-    """Whether digits are names, not numbers: one has a zero in front, and all are of one length."""
-    lengths = pc.min_max(pc.utf8_length(texts))
-    has_zero = pc.any(pc.match_substring_regex(texts, CODE)).as_py()
-    return bool(has_zero) and lengths["min"].as_py() == lengths["max"].as_py()
 
 
 def shown_cells(table: pa.Table, names: Sequence[str], rows: Sequence[int]) -> list[list[str]]:

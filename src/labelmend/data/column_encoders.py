@@ -11,13 +11,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 from torch import Tensor
 
 from .cells import Cells
-from .columns import BOOLEAN, CATEGORY, DATE, NUMBER, TEXT, TOLERATED, Column
+from .columns import TOLERATED
 from .text import TextEncoder
 
 Matrix = NDArray[np.float32]
@@ -25,10 +23,6 @@ FAR = 4.0
 """Spreads from the median beyond which numbers grow by their logarithm only."""
 NORMAL_QUARTILES = 1.349
 """Distance of the quartiles of a normal distribution of unit spread."""
-MOST_ONE_HOT = 50
-MOST_STORED = 10_000
-RARE = 1_000
-"""A value of a category has a column of its own if one row in so many has it, and at least two."""
 PARTS = ("year", "month", "weekday", "days", "hour")
 
 
@@ -143,76 +137,6 @@ class Truths(ColumnEncoder):
 
 
 @dataclass(frozen=True)
-class Categories(ColumnEncoder):
-    """A column for each of the `kept` most frequent values, one for all others, and one for gaps.
-
-    Of columns with more values than have columns, how frequent a value is makes a further column. Values are stored by
-    their frequency; those that the training rows do not have belong to the others.
-    """
-
-    values: Sequence[str]
-    counts: Sequence[int]
-    kept: int
-    others: bool
-    gaps: bool
-    rows: int
-    complete: bool = True
-
-    @classmethod
-    def fit(cls, cells: Cells, *, most: int = MOST_ONE_HOT) -> "Categories":
-        """Categories like these, with at most so many columns of values."""
-        distinct = cells.distinct
-        order = np.lexsort((np.asarray(pc.rank(distinct.texts)), -distinct.counts))
-        counts = distinct.counts[order]
-        fewest = max(2, len(cells) // RARE)
-        kept = int(min(most, (counts >= fewest).sum()))
-        stored = order[:MOST_STORED]
-        return cls(
-            distinct.texts.take(pa.array(stored)).to_pylist(),
-            counts[: len(stored)].tolist(),
-            kept,
-            len(order) > kept,
-            bool((distinct.codes < 0).any()),
-            len(cells),
-            len(order) <= MOST_STORED,
-        )
-
-    @property
-    def columns(self) -> list[str]:
-        names = [f" = {value:.60}" for value in self.values[: self.kept]]
-        names += [" is another value"] if self.others else []
-        names += [" is missing"] if self.gaps else []
-        return names + ([" (how frequent)"] if self._has_frequency else [])
-
-    @property
-    def _has_frequency(self) -> bool:
-        return self.others and len(self.values) > MOST_ONE_HOT
-
-    def encode(self, cells: Cells, out: Matrix) -> str:
-        distinct = cells.distinct
-        found = pc.index_in(distinct.texts, value_set=pa.array(self.values, pa.string())).fill_null(-1)
-        known = np.asarray(found, dtype=np.int64)
-        rest = self.kept if self.others else -1
-        column = np.where((known >= 0) & (known < self.kept), known, rest)
-        column = np.append(column, self.kept + self.others if self.gaps else -1)[distinct.codes]
-        out[:] = 0
-        rows = np.flatnonzero(column >= 0)
-        out[rows, column[rows]] = 1
-        if self._has_frequency:
-            times = np.append(np.asarray(self.counts, dtype=np.float64), 1.0)[known]
-            shares = np.log(np.append(times, 1.0) / self.rows)
-            out[:, -1] = shares[distinct.codes]
-        return self._new(distinct.texts.filter(pa.array(known < 0)))
-
-    def _new(self, texts: pa.Array) -> str:
-        if not self.complete or not len(texts):
-            return ""
-        shown = ", ".join(repr(text[:40]) for text in texts.slice(0, 3).to_pylist())
-        one = len(texts) == 1
-        return f"{len(texts):,} new value{'' if one else 's'} that count{'s' if one else ''} as unknown: {shown}"
-
-
-@dataclass(frozen=True)
 class Dates(ColumnEncoder):
     """Year, month, weekday, days and hour, as far as they differ between training rows; gaps are marked."""
 
@@ -276,38 +200,8 @@ class Texts(ColumnEncoder):
         return self.encoder.tensors()
 
 
-def fitted_encoder(column: Column, cells: Cells, *, seed: int, most_values: int) -> ColumnEncoder:
-    """The encoder of a column that is used."""
-    if column.role == TEXT:
-        return Texts.fit(cells, seed=seed)
-    if column.role == DATE:
-        return Dates.fit(cells, column.details["form"])
-    if column.role == CATEGORY:
-        return Categories.fit(cells, most=most_values)
-    return {NUMBER: Numbers, BOOLEAN: Truths}[column.role].fit(cells)  # type: ignore[attr-defined, no-any-return]
-
-
-def restored_encoder(role: str, described: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> ColumnEncoder:
-    """The encoder that was stored so; raises whatever damaged values make Python raise."""
-    if role == TEXT:
-        return Texts(TextEncoder.restored(described["encoder"], tensors), int(described["width"]))
-    gaps = bool(described["gaps"])
-    if role == DATE:
-        parts = {name: _scale(described["parts"][name]) for name in PARTS if name in described["parts"]}
-        return Dates(str(described["form"]), parts, gaps)
-    if role == NUMBER:
-        return Numbers(_scale(described["scale"]), gaps)
-    if role == BOOLEAN:
-        return Truths(float(described["share"]), gaps)
-    values = [str(value) for value in described["values"]]
-    counts = [int(count) for count in described["counts"]]
-    kept, rows = int(described["kept"]), int(described["rows"])
-    if role != CATEGORY or len(values) != len(counts) or not 0 <= kept <= len(values) or rows < 1:
-        raise ValueError(f"the column is a {role!r:.40} with {len(values)} values, of which {kept} are kept")
-    return Categories(values, counts, kept, bool(described["others"]), gaps, rows, bool(described["complete"]))
-
-
-def _scale(described: Mapping[str, Any]) -> Scale:
+def stored_scale(described: Mapping[str, Any]) -> Scale:
+    """The scale that was stored so; ValueError if it is none."""
     found = Scale(float(described["center"]), float(described["spread"]))
     if not (math.isfinite(found.center) and found.spread > 0):
         raise ValueError(f"numbers around {found.center} with a spread of {found.spread}")

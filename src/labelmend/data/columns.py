@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import lookup
-from .cells import Cells, Readable, are_codes
+from .cells import Cells, Readable
 from .dates import DIGITS, Moments
 
 NUMBER, BOOLEAN, CATEGORY, DATE, TEXT = "number", "boolean", "category", "date", "text"
@@ -91,10 +91,10 @@ def _by_content(name: str, cells: Cells, *, asked: bool) -> Column:
         return _date(name, cells, cells.moments())
     if cells.is_declared_category:
         return _category(name, cells, "")
-    truths = None if cells.is_text and len(cells.distinct.texts) > FEW_VALUES else cells.truths
+    truths = cells.truths if _may_be_truths(cells) else None
     if truths is not None and truths.unreadable == 0 and _both(truths):
         return Column(name, BOOLEAN, _joined("yes or no", _gaps(cells)), {})
-    numbers = None if cells.is_text and _looks_coded(cells) else cells.numbers
+    numbers = None if cells.are_codes else cells.numbers
     if numbers is not None and _nearly_all(cells, numbers.unreadable):
         return _numeric(name, cells, numbers, asked=asked)
     moments = cells.moments()
@@ -164,15 +164,20 @@ def _date(name: str, cells: Cells, moments: Moments | None) -> Column:
 
 def _is_constant(cells: Cells) -> bool:
     """Whether every cell is there and the same; one value beside missing ones says which are missing."""
-    return cells.missing == 0 and pc.count_distinct(cells.texts).as_py() == 1
+    if cells.missing:
+        return False
+    plain = cells.plain_numbers
+    if plain is not None and not cells.are_codes:
+        return bool(plain.min() == plain.max())
+    return bool(pc.count_distinct(cells.texts).as_py() == 1)
+
+
+def _may_be_truths(cells: Cells) -> bool:
+    return cells.plain_numbers is not None or not cells.is_text or len(cells.distinct.texts) <= FEW_VALUES
 
 
 def _both(truths: Readable) -> bool:
     return bool((truths.values == 1).any() and (truths.values == 0).any())
-
-
-def _looks_coded(cells: Cells) -> bool:
-    return len(cells.distinct.texts) > 0 and are_codes(cells.distinct.texts)
 
 
 def _nearly_all(cells: Cells, unreadable: int) -> bool:

@@ -199,6 +199,8 @@ def _usable(
 def _encoded(samples: Samples, rows: TableRows, kind: Kind | None, options: SourceOptions) -> Samples:
     """Rows of a table as the matrix that is trained on, by a new encoding or that of a kind."""
     if not isinstance(kind, Table) or kind.encoding is None:
+        if len(rows) == 1:
+            raise InputError(f"{samples.name} has one row, and so a single class; at least two classes are needed")
         kind = Table.encoded_by(TableEncoding.fit(rows, samples.name, seed=options.seed))
         assert kind.encoding is not None
         inputs, _ = kind.encoding.encode(rows, samples.name)

@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError, listed
+from .categories import MOST_ONE_HOT, Categories
 from .cells import Cells, shown_cells
-from .column_encoders import MOST_ONE_HOT, ColumnEncoder, UnfitColumnError, fitted_encoder, restored_encoder
-from .columns import CATEGORY, USED, Column, ColumnWishes, typed_column
+from .column_encoders import PARTS, ColumnEncoder, Dates, Numbers, Texts, Truths, UnfitColumnError, stored_scale
+from .columns import BOOLEAN, CATEGORY, DATE, NUMBER, TEXT, USED, Column, ColumnWishes, typed_column
+from .text import TextEncoder
 
 LARGEST_MATRIX = 1 << 28
 """Numbers in the matrix of a large table; its categories get fewer columns where they would make more."""
@@ -99,13 +101,13 @@ class TableEncoding:
             if column.role == CATEGORY:
                 waiting.append(column)
             elif column.used:
-                encoders[each] = fitted_encoder(column, cells, seed=seed, most_values=0)
+                encoders[each] = _fitted_encoder(column, cells, seed=seed, most_values=0)
         free = LARGEST_MATRIX // max(1, len(rows)) - sum(len(encoder.columns) for encoder in encoders.values())
         most = min(MOST_ONE_HOT, max(FEWEST_ONE_HOT, free // max(1, len(waiting))))
         for column in waiting:
-            encoders[column.name] = fitted_encoder(column, rows.cells(column.name), seed=seed, most_values=most)
+            encoders[column.name] = _fitted_encoder(column, rows.cells(column.name), seed=seed, most_values=most)
         if not encoders:
-            _refuse_nothing(name, columns)
+            _refuse_nothing(name, columns[len(rows.beside) :])
         return cls(columns, {column.name: encoders[column.name] for column in columns if column.used})
 
     @property
@@ -173,7 +175,7 @@ class TableEncoding:
             if column.role in USED:
                 prefix = f"{number}/"
                 own = {key.removeprefix(prefix): each for key, each in tensors.items() if key.startswith(prefix)}
-                encoders[column.name] = restored_encoder(column.role, about["fitted"], own)
+                encoders[column.name] = _restored_encoder(column.role, about["fitted"], own)
         encoding = cls(columns, encoders)
         if not 0 < encoding.width <= WIDEST:
             raise ValueError(f"its columns make {encoding.width} features")
@@ -181,7 +183,39 @@ class TableEncoding:
 
 
 def _refuse_nothing(name: str, columns: Sequence[Column]) -> None:
-    if all(column.role in ("id", "label") and column.reason[:4] != "left" for column in columns):
+    """Refuse a table of which nothing is learned from; `columns` are those beside the labels and ids."""
+    if not columns:
         raise InputError(f"{name} has neither an image column nor feature columns beside the label")
     why = listed(f"{column.name!r:.60} ({column.role})" for column in columns)
     raise InputError(f"{name} has no column to learn from: {why}; --columns NAME takes an id all the same")
+
+
+def _fitted_encoder(column: Column, cells: Cells, *, seed: int, most_values: int) -> ColumnEncoder:
+    """The encoder of a column that is used."""
+    if column.role == TEXT:
+        return Texts.fit(cells, seed=seed)
+    if column.role == DATE:
+        return Dates.fit(cells, column.details["form"])
+    if column.role == CATEGORY:
+        return Categories.fit(cells, most=most_values)
+    return {NUMBER: Numbers, BOOLEAN: Truths}[column.role].fit(cells)  # type: ignore[attr-defined, no-any-return]
+
+
+def _restored_encoder(role: str, described: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> ColumnEncoder:
+    """The encoder that was stored so; raises whatever damaged values make Python raise."""
+    if role == TEXT:
+        return Texts(TextEncoder.restored(described["encoder"], tensors), int(described["width"]))
+    gaps = bool(described["gaps"])
+    if role == DATE:
+        parts = {name: stored_scale(described["parts"][name]) for name in PARTS if name in described["parts"]}
+        return Dates(str(described["form"]), parts, gaps)
+    if role == NUMBER:
+        return Numbers(stored_scale(described["scale"]), gaps)
+    if role == BOOLEAN:
+        return Truths(float(described["share"]), gaps)
+    values = [str(value) for value in described["values"]]
+    counts = [int(count) for count in described["counts"]]
+    kept, rows = int(described["kept"]), int(described["rows"])
+    if role != CATEGORY or len(values) != len(counts) or not 0 <= kept <= len(values) or rows < 1:
+        raise ValueError(f"the column is a {role!r:.40} with {len(values)} values, of which {kept} are kept")
+    return Categories(values, counts, kept, bool(described["others"]), gaps, rows, bool(described["complete"]))

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..data.preflight import clean_label
-from ..data.readers.delimited import class_label_names
+from ..data.readers.delimited import EXCEL, class_label_names, read_table
 from ..data.readers.dialect import Dialect, column_names, detect_dialect
 from ..data.readers.table import Columns, label_column
 from ..data.samples import Samples
 from ..errors import InputError
+from .workbook import rewrite_workbook
 
 END_OF_ROW = r"(?:\r\n|\r|\n|\Z)"
 BLANK_LINES = re.compile(r"[\r\n]*")
@@ -59,6 +60,8 @@ def rewrite(source: Path, to: Path, columns: Columns, rows: Relabelling) -> None
         _rewrite_npz(source, to, rows)
     elif source.suffix == ".parquet":
         _rewrite_parquet(source, to, columns, rows)
+    elif source.suffix in EXCEL:
+        _rewrite_workbook(source, to, columns, rows)
     else:
         _rewrite_delimited(source, to, columns, rows)
 
@@ -101,6 +104,13 @@ def _row(content: str, pattern: re.Pattern[str], begin: int) -> tuple[int, int, 
     if found is None:
         raise InputError(f"the row at character {begin} has no cell for a label")
     return (*found.span(1), found.end())
+
+
+def _rewrite_workbook(source: Path, to: Path, columns: Columns, rows: Relabelling) -> None:
+    names = read_table(source).table.column_names
+    donors = dict(zip(rows.kept, rows.donors(), strict=True))
+    label = names.index(label_column(source.name, names, columns) or "")
+    rewrite_workbook(source, to, label, [donors.get(row) for row in range(len(rows.names))])
 
 
 def _rewrite_parquet(source: Path, to: Path, columns: Columns, rows: Relabelling) -> None:

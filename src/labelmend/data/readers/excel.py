@@ -63,7 +63,7 @@ def _fitted(path: Path, row: Sequence[Any], width: int) -> tuple[Any, ...]:
 def _column(values: Sequence[Any]) -> pa.Array:
     """Values of one type as such, whole numbers as integers, and mixed ones as text."""
     kinds = {type(value) for value in values if value is not None}
-    if kinds <= {int, float} and all(value is None or float(value).is_integer() for value in values):
+    if kinds and kinds <= {int, float} and all(value is None or float(value).is_integer() for value in values):
         return pa.array([None if value is None else int(value) for value in values], pa.int64())
     try:
         return pa.array(values)
