@@ -23,6 +23,7 @@ COMMA_GROUPS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"
 POINT_GROUPS = r"^[+-]?\d{1,3}(\.\d{3})+(,\d+)?$"
 CODE = r"^\s*0\d+\s*$"
 EXAMPLES = 3
+LONGEST_SHOWN = 2_000
 TRIED = 1_000
 """Cells that tell quickly that a column has no numbers."""
 
@@ -234,7 +235,9 @@ def parsed_numbers(texts: pa.Array, decimal: str = ".") -> NDArray[np.float64]:
 def shown_cells(table: pa.Table, names: Sequence[str], rows: Sequence[int]) -> list[list[str]]:
     """The cells of some rows as a person reads them."""
     some = table.select(list(names)).take(pa.array(list(rows), pa.int64()))
-    columns = [["" if value is None else str(value) for value in column.to_pylist()] for column in some.columns]
+    columns = [
+        ["" if value is None else str(value)[:LONGEST_SHOWN] for value in column.to_pylist()] for column in some.columns
+    ]
     return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in rows]
 
 

@@ -92,4 +92,7 @@ def export(
     if model.encoding is not None and not takes_images(model):
         made = "your own features" if model.encoding.from_file else f"features of {model.encoding.identity}"
         err.print(f"the file takes {made}, not images: compute them first", highlight=False, markup=False)
+    if model.kind.described().get("columns"):
+        said = "the file takes encoded rows, not those of the table: model.json names their columns"
+        err.print(said, highlight=False, markup=False)
     out.print(f"the model in {out_file}, {len(content):,} bytes", highlight=False, markup=False)
