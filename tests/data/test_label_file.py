@@ -186,11 +186,11 @@ def test_ids_that_do_not_match_are_refused_with_the_first_and_their_count(tmp_pa
 def test_files_that_cannot_be_read_are_refused_with_a_reason(tmp_path, monkeypatch):
     (tmp_path / "damaged.npz").write_bytes(b"PK\x03\x04 and no more")
     np.savez(tmp_path / "objects.npz", label=np.array([None] * 60, dtype=object))
-    (tmp_path / "bad.csv").write_bytes(b"id,label\n\xff,\xfe\n")
+    (tmp_path / "bad.csv").write_bytes(b"id,label\n\0,x\n")
     (tmp_path / "empty.csv").write_text("")
     assert "cannot be read" in refusal(tmp_path / "damaged.npz")
     assert "cannot be read" in refusal(tmp_path / "objects.npz")
-    assert "cannot be read" in refusal(tmp_path / "bad.csv")
+    assert "NUL bytes" in refusal(tmp_path / "bad.csv")
     assert "Empty CSV file" in refusal(tmp_path / "empty.csv")
     assert "no column 'label'" in refusal(table(tmp_path / "name.csv", ["s0"], ["ant"], header="id,name"))
     assert "there is no file" in refusal(tmp_path / "absent.npz:label")

@@ -39,13 +39,27 @@ FEATURES = {
     "lists": (X.tolist(), Y.tolist()),
     "object labels": (X, NAMES.astype(object)),
     "a series of labels": (X, pandas.Series(NAMES)),
-    "a frame and a series": (FRAME, pandas.Series(NAMES, index=FRAME.index)),
     "float labels": (X, Y.astype(float)),
 }
+ARROW = pa.table({name: FRAME[name].to_numpy() for name in FRAME} | {"label": NAMES})
+
+
+class Stream:
+    """What polars and others give: columns through Arrow's C interface, and nothing else."""
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return ARROW.__arrow_c_stream__(requested_schema)
+
+
 TABLES = {
     "pandas": FRAME.assign(label=NAMES),
     "a categorical": FRAME.assign(label=pandas.Categorical(NAMES)),
-    "arrow": pa.table({name: FRAME[name].to_numpy() for name in FRAME} | {"label": NAMES}),
+    "arrow": ARROW,
+    "arrow with short texts in place": ARROW.set_column(4, "label", ARROW["label"].cast(pa.string_view())),
+    "an arrow stream": Stream(),
+    "a frame and a series": (FRAME, pandas.Series(NAMES, index=FRAME.index)),
+}
+PAIRS = {
     "torch pairs": TensorDataset(torch.from_numpy(X), torch.from_numpy(Y)),
     "dictionaries": Items([{"x": x, "label": y} for x, y in zip(X, Y, strict=True)]),
     "a list of pairs": list(zip(X, Y, strict=True)),
@@ -60,15 +74,31 @@ def test_rows_with_labels_beside_them_are_taken(case):
         assert samples.kind.name == "features"
 
 
-@pytest.mark.parametrize("case", TABLES)
-def test_tables_and_data_sets_with_their_labels_are_taken(case):
-    samples = from_objects(TABLES[case])
+@pytest.mark.parametrize("case", PAIRS)
+def test_data_sets_with_their_labels_are_taken(case):
+    samples = from_objects(PAIRS[case])
     assert torch.equal(samples.inputs, torch.from_numpy(X))
     assert samples.labels.observed.tolist() == Y.tolist()
 
 
+@pytest.mark.parametrize("case", TABLES)
+def test_tables_with_their_labels_are_taken(case):
+    samples, _ = check_samples(from_objects(TABLES[case]))
+    middle = np.median(X, axis=0)
+    spread = (np.quantile(X, 0.75, axis=0) - np.quantile(X, 0.25, axis=0)) / 1.349
+    assert np.allclose(samples.inputs, (X - middle) / spread, atol=1e-5)
+    assert samples.labels.observed.tolist() == Y.tolist()
+    assert samples.kind.name == "table"
+
+
+def test_a_frame_of_mixed_types_and_repeated_names_is_taken():
+    frame = pandas.DataFrame({"a": [1.5, "x"] * 30, "b": FRAME["f0"].to_numpy(), "label": NAMES})
+    samples, _ = check_samples(from_objects(frame.rename(columns={"a": "b"})))
+    assert list(samples.kind.columns) == ["b = 1.5", "b = x", "b (2)"]
+
+
 def test_columns_of_a_frame_keep_their_names_and_text_labels_theirs():
-    samples = from_objects(FRAME.assign(species=NAMES), label="species")
+    samples, _ = check_samples(from_objects(FRAME.assign(species=NAMES), label="species"))
     assert list(samples.kind.columns) == ["f0", "f1", "f2", "f3"]
     assert list(samples.class_names) == ["ant", "bee", "cow"]
 

@@ -292,11 +292,11 @@ def test_labels_of_parquet_types_become_names(values, names, tmp_path):
     assert list(open_source(str(tmp_path / "t.parquet"))[0].class_names) == names
 
 
-def test_missing_labels_and_features_in_parquet_are_named(tmp_path):
+def test_missing_labels_in_parquet_are_named_and_missing_numbers_are_not(tmp_path):
     pq.write_table(pa.table({"f": [0.0, None, 2.0, 3.0], "label": ["a", "b", None, "b"]}), tmp_path / "t.parquet")
     with pytest.raises(PreflightError) as error:
         open_source(str(tmp_path / "t.parquet"))
-    assert "row 2: a missing or infinite feature" in str(error.value)
+    assert [problem.location for problem in error.value.preflight.problems] == ["t.parquet row 3"]
     assert "row 3: no label" in str(error.value)
 
 
@@ -313,7 +313,7 @@ def test_duplicate_ids_are_named_and_the_first_is_kept(tmp_path):
         ("a,b\n1,2\n", "no label column"),
         ("a,label\n", "no samples"),
         ("a,label\n1,x\n2,x\n", "single class"),
-        ("a,label\nred,x\nblue,y\n", "not numbers"),
+        ("a,label\nred,x\nred,y\n", "no column to learn from: 'a' \\(constant\\)"),
         ("label\nx\ny\n", "neither an image column nor feature columns"),
         ("a,label\n1,x,3\n", "cannot be read as a table"),
         ("", "cannot be read as a table"),

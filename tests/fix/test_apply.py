@@ -113,6 +113,18 @@ def odd_tsv(root):
     return root / "rows.tsv"
 
 
+def workbook(root):
+    openpyxl = pytest.importorskip("openpyxl", reason="the extra excel is not installed")
+    root.mkdir()
+    book = openpyxl.Workbook()
+    for row in (["f", "label", "g"], *([i / 4, name, "<&>"] for i, name in enumerate(GIVEN))):
+        book.active.append(row)
+    book.active["B3"].font = openpyxl.styles.Font(bold=True)
+    book.create_sheet("other").append(["kept"])
+    book.save(root / "rows.xlsx")
+    return root / "rows.xlsx"
+
+
 def parquet(labels, images=False, names=None):
     def make(root):
         root.mkdir()
@@ -145,6 +157,7 @@ FORMS = {
     "folder with train and test": split_folder,
     "csv of images": image_csv,
     "csv of features": feature_csv,
+    "workbook": workbook,
     "odd tsv": odd_tsv,
     "parquet of strings": parquet(pa.array(GIVEN)),
     "parquet of dictionary": parquet(pa.array(GIVEN).dictionary_encode()),

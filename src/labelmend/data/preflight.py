@@ -103,6 +103,18 @@ def check_names(ids: Sequence[str], locations: Sequence[str]) -> list[Problem]:
     return [Problem(location, "a name that is not valid UTF-8") for location, id in pairs if BROKEN.search(id)]
 
 
+def check_spelling(class_names: Sequence[str]) -> list[Problem]:
+    """Classes whose names differ only by case or by spaces inside them."""
+    alike: dict[str, list[str]] = {}
+    for name in class_names:
+        alike.setdefault(" ".join(name.casefold().split()), []).append(name)
+    return [
+        Problem(f"classes {' and '.join(map(repr, names))}", "differ only by case or spaces; are they one class?")
+        for names in alike.values()
+        if len(names) > 1
+    ]
+
+
 def check_classes(labels: Sequence[str]) -> list[Problem]:
     """Classes with a single sample."""
     return [Problem(f"class {name}", "has one sample") for name, count in Counter(labels).items() if count == 1]

@@ -10,9 +10,12 @@ from torch import Tensor
 from ..errors import InputError, refuse_unrepeated
 from .kinds import Kind
 from .kinds.images import ImageFiles
-from .preflight import Problem, class_order, clean_label
+from .preflight import NUMBER, Problem, class_order, clean_label
+from .table_encoding import TableRows
 
 MOST_CLASSES = 10_000
+MOST_FRACTIONS = 20
+"""Numbers with fractions that may be classes; more of them are measurements."""
 
 
 @dataclass(frozen=True)
@@ -31,17 +34,18 @@ class NoisyLabels:
 class Samples:
     """Samples with their labels, names of classes, ids and, where there is one, a test set of the same kind.
 
-    `inputs` are images, uint8 [N, channels, height, width] or files that are decoded when needed, or features, float32
-    [N, columns]. A label is an index into `class_names`, -1 where a reader found none that is usable, which is then
-    among the `problems`. `locations` name samples in messages. `declared` tells that the classes come from the source
-    itself and may have no samples. `trusted` are the rows, in order, whose labels are known to be right. `originals`
-    are what a person is shown in place of `inputs`: the files of images that were decoded, or the images that features
-    were computed of.
+    `inputs` are images, uint8 [N, channels, height, width] or files that are decoded when needed, features, float32
+    [N, columns], or rows of a table before they are encoded. A label is an index into `class_names`, -1 where a reader
+    found none that is usable, which is then among the `problems`. `locations` name samples in messages. `declared`
+    tells that the classes come from the source itself and may have no samples. `trusted` are the rows, in order,
+    whose labels are known to be right. `originals` are what a person is shown in place of `inputs`: the files of
+    images that were decoded, the images that features were computed of, or the rows of a table as they were
+    written. `notes` are what is worth knowing about the source.
     """
 
     name: str
     kind: Kind
-    inputs: Tensor | ImageFiles
+    inputs: Tensor | ImageFiles | TableRows
     labels: NoisyLabels
     class_names: Sequence[str]
     ids: Sequence[str]
@@ -50,20 +54,22 @@ class Samples:
     declared: bool = False
     problems: Sequence[Problem] = ()
     trusted: Tensor | None = None
-    originals: Tensor | ImageFiles | None = None
+    originals: Tensor | ImageFiles | TableRows | None = None
+    notes: Sequence[Problem] = ()
 
     @classmethod
     def read(
         cls,
         name: str,
         kind: Kind,
-        inputs: Tensor | ImageFiles,
+        inputs: Tensor | ImageFiles | TableRows,
         labels: Sequence[object] | None,
         *,
         ids: Sequence[str],
         locations: Sequence[str],
         declared: Sequence[str] | None = None,
         test: "Samples | None" = None,
+        notes: Sequence[Problem] = (),
     ) -> "Samples":
         """Samples as a reader found them, with labels of any type; None where there are none to read."""
         names, problems = ([""] * len(ids), []) if labels is None else label_names(labels, locations)
@@ -83,6 +89,7 @@ class Samples:
             test=test,
             declared=kept is known,
             problems=problems,
+            notes=notes,
         )
 
     def __len__(self) -> int:
@@ -91,7 +98,9 @@ class Samples:
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of one sample."""
-        return self.inputs.shape or () if isinstance(self.inputs, ImageFiles) else tuple(self.inputs.shape[1:])
+        if isinstance(self.inputs, Tensor):
+            return tuple(self.inputs.shape[1:])
+        return self.inputs.shape or () if isinstance(self.inputs, ImageFiles) else ()
 
     @property
     def label_names(self) -> list[str]:
@@ -99,18 +108,34 @@ class Samples:
         names = [*self.class_names, ""]
         return [names[label] for label in self.labels.observed.tolist()]
 
+    @property
+    def prepared(self) -> Tensor | ImageFiles:
+        """The inputs once they are fit for training: a table is encoded by then."""
+        if isinstance(self.inputs, TableRows):
+            raise ValueError(f"{self.name} is a table that is not encoded yet")
+        return self.inputs
+
     def loaded(self, rows: Sequence[int]) -> Tensor:
         """Some inputs as they are stored, images decoded."""
         if isinstance(self.inputs, Tensor):
             return self.inputs[list(rows)]
-        return torch.stack([self.inputs[row] for row in rows])
+        return torch.stack([self.prepared[row] for row in rows])
 
     def shown(self, rows: Sequence[int]) -> dict[str, list[object]]:
         """What a person sees of these samples, as columns."""
-        if isinstance(self.originals, ImageFiles) or not rows:
-            files = self.originals if isinstance(self.originals, ImageFiles) else None
-            return self.kind.shown(torch.zeros(0), files, rows)
-        return self.kind.shown(self.loaded(rows) if self.originals is None else self.originals[list(rows)], None, rows)
+        originals = self._originals
+        if not isinstance(originals, Tensor) or not rows:
+            return self.kind.shown(torch.zeros(0), None if isinstance(originals, Tensor) else originals, rows)
+        return self.kind.shown(originals[list(rows)], None, rows)
+
+    @property
+    def shown_columns(self) -> Sequence[str]:
+        """Names of the values or cells that `shown` gives of a sample, where they have names."""
+        return self.kind.shown_columns(self._originals)
+
+    @property
+    def _originals(self) -> Tensor | ImageFiles | TableRows:
+        return self.inputs if self.originals is None else self.originals
 
     def take(self, rows: Sequence[int]) -> "Samples":
         """Only these samples, in this order; the test set stays whole."""
@@ -153,8 +178,8 @@ class Samples:
         return digest.hexdigest()
 
 
-def _rows(values: Tensor | ImageFiles, index: Tensor) -> Tensor | ImageFiles:
-    return values.take(index.tolist()) if isinstance(values, ImageFiles) else values[index]
+def _rows(values: Tensor | ImageFiles | TableRows, index: Tensor) -> Tensor | ImageFiles | TableRows:
+    return values[index] if isinstance(values, Tensor) else values.take(index.tolist())
 
 
 def check_class_count(samples: Samples) -> None:
@@ -168,6 +193,14 @@ def check_class_count(samples: Samples) -> None:
             f"{samples.name} has {count:,} classes, and at most {MOST_CLASSES:,} are taken; are the labels "
             "measurements or ids?"
         )
+    if count > MOST_FRACTIONS and all(NUMBER.fullmatch(name) for name in samples.class_names):
+        fraction = next((name for name in samples.class_names if "." in name), None)
+        if fraction is not None:
+            raise InputError(
+                f"the labels of {samples.name} are {count:,} different numbers such as {fraction}, so they are "
+                "measurements, not classes; cut them into a few classes first, or name another column with "
+                "--label-column"
+            )
     observed = samples.labels.observed
     refuse_unrepeated(samples.name, torch.bincount(observed[observed >= 0], minlength=count).tolist())
 
@@ -175,12 +208,19 @@ def check_class_count(samples: Samples) -> None:
 def label_names(labels: Sequence[object], locations: Sequence[str]) -> tuple[list[str], list[Problem]]:
     """The class name of every sample, empty where it has none, and the labels that are no class name."""
     names, problems = [], []
+    known: dict[str, str] = {}
     for location, value in zip(locations, labels, strict=True):
+        if isinstance(value, str) and value in known:
+            names.append(known[value])
+            continue
         try:
             names.append(clean_label(value))
         except ValueError as error:
             names.append("")
             problems.append(Problem(location, str(error)))
+            continue
+        if isinstance(value, str):
+            known[value] = names[-1]
     return names, problems
 
 

@@ -7,23 +7,37 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import torch
 from torch import Tensor
 
-from ..errors import InputError, lookup
+from ..errors import InputError, listed, lookup
 from .kinds import Kind
 from .kinds import cache as image_cache
 from .kinds.encoded import Encoded
+from .kinds.features import Features
 from .kinds.images import ImageFiles, Images, common_shape, most_bytes
-from .preflight import Preflight, PreflightError, Problem, check_classes, check_ids, check_names, class_order
+from .kinds.table import Table
+from .preflight import (
+    Preflight,
+    PreflightError,
+    Problem,
+    check_classes,
+    check_ids,
+    check_names,
+    check_spelling,
+    class_order,
+)
+from .readers.delimited import SUFFIXES
 from .readers.feature_file import SUFFIXES as FEATURE_SUFFIXES
 from .readers.feature_file import open_features
 from .readers.folder import open_folder, open_images
 from .readers.named import NAMED
 from .readers.npz import open_npz
 from .readers.objects import inputs_from_objects
-from .readers.table import SUFFIXES, Columns, named_columns, open_table
+from .readers.table import Columns, open_table
 from .samples import Samples, check_class_count
+from .table_encoding import TableEncoding, TableRows
 
 Advance = Callable[[int], None]
 
@@ -38,6 +52,7 @@ class SourceOptions:
     size: int | None = None
     skip_bad: bool = False
     memory: float = 2.0
+    seed: int = 0
 
 
 AS_IT_IS = SourceOptions()
@@ -79,19 +94,19 @@ def check_samples(
     if options.size is not None and not 4 <= options.size <= 1024:
         raise InputError(f"--size must be between 4 and 1024 pixels, not {options.size}")
     preflight = Preflight()
-    train = _usable(samples, options, preflight, advance, like=None)
+    train = _usable(samples, options, preflight, advance)
     test = samples.test
     if test is not None:
         if test.kind.name != train.kind.name:
             raise InputError(f"{test.name} holds {test.kind.name}, but {samples.name} holds {train.kind.name}")
-        test = _usable(test, options, preflight, advance, like=train.shape)
+        test = _usable(test, options, preflight, advance, like=train.shape, kind=train.kind)
         if test.shape != train.shape:
             raise InputError(f"test samples of shape {test.shape} do not match training samples of shape {train.shape}")
         test = test.with_classes(train.class_names, f"{test.name} has the label")
     if preflight.problems and not options.skip_bad:
         raise PreflightError(samples.name, preflight)
     check_class_count(train)
-    preflight.notes += check_classes(train.label_names)
+    preflight.notes += [*check_classes(train.label_names), *check_spelling(train.class_names)]
     if isinstance(train.inputs, Tensor) and train.kind.name == Images.name:
         preflight.notes += _conflicts(train, train.inputs)
     return replace(train, test=test), preflight
@@ -111,7 +126,11 @@ def open_inputs(
     """
     by_name = isinstance(source, str | Path)
     name = str(source) if by_name else "data"
-    read = _read_inputs(name, kind, options) if by_name else inputs_from_objects(source, kind.columns)
+    read = _read_inputs(name, kind, options) if by_name else inputs_from_objects(source, kind)
+    if isinstance(read.inputs, Tensor) and isinstance(kind, Table) and read.kind.name == Features.name:
+        read = replace(read, inputs=_by_position(read.inputs, kind, name))
+    if isinstance(read.inputs, TableRows) and isinstance(kind, Features):
+        read = _encoded_like(read, read.inputs, kind)
     if read.kind.name != kind.name:
         wants = "images" if kind.name == Images.name else f"rows of {shape[0]} features"
         if isinstance(kind, Encoded):
@@ -119,6 +138,7 @@ def open_inputs(
         raise InputError(f"{name} holds {read.kind.name}, but the model takes {wants}")
     preflight = Preflight()
     usable = _usable(replace(read, problems=()), options, preflight, advance, like=tuple(shape), in_memory=True)
+    usable = replace(usable, notes=preflight.notes)
     if preflight.problems and not options.skip_bad:
         raise PreflightError(name, preflight)
     return usable
@@ -133,9 +153,8 @@ def _read_inputs(source: str, kind: Kind, options: SourceOptions) -> Samples:
     if path.suffix == ".npz":
         return open_npz(path, labelled=False)
     if path.suffix in SUFFIXES:
-        features = None if takes_images else named_columns(source, kind.columns)
         root = None if options.root is None else Path(options.root)
-        return open_table(path, options.columns, root=root, labelled=False, features=features)
+        return open_table(path, options.columns, root=root, labelled=False, images=takes_images)
     if not takes_images:
         wants = "the features that it was trained on, from a file" if isinstance(kind, Encoded) else "rows of features"
         raise InputError(f"{source} is no table, and the model takes {wants}")
@@ -148,10 +167,17 @@ def _usable(
     preflight: Preflight,
     advance: Advance,
     *,
-    like: tuple[int, ...] | None,
+    like: tuple[int, ...] | None = None,
+    kind: Kind | None = None,
     in_memory: bool = False,
 ) -> Samples:
-    """Usable samples of one split; what is not usable goes to the preflight."""
+    """Usable samples of one split; what is not usable goes to the preflight.
+
+    `like` is the shape that images come to, and `kind` the one whose encoding rows of a table get, if it is known.
+    """
+    if isinstance(samples.inputs, TableRows):
+        samples = _encoded(samples, samples.inputs, kind, options)
+    preflight.notes += samples.notes
     bad = [*samples.problems, *check_names(samples.ids, samples.locations)]
     bad += samples.kind.problems(samples.inputs, samples.locations)
     repeated = check_ids(samples.ids, samples.locations)
@@ -168,6 +194,46 @@ def _usable(
         return samples
     names = class_order(filter(None, samples.label_names))
     return samples if names == list(samples.class_names) else samples.with_classes(names, "the labels hold")
+
+
+def _encoded(samples: Samples, rows: TableRows, kind: Kind | None, options: SourceOptions) -> Samples:
+    """Rows of a table as the matrix that is trained on, by a new encoding or that of a kind."""
+    if not isinstance(kind, Table) or kind.encoding is None:
+        if len(rows) == 1:
+            raise InputError(f"{samples.name} has one row, and so a single class; at least two classes are needed")
+        kind = Table.encoded_by(TableEncoding.fit(rows, samples.name, seed=options.seed))
+        assert kind.encoding is not None
+        inputs, _ = kind.encoding.encode(rows, samples.name)
+        return replace(samples, inputs=inputs, originals=rows, kind=kind)
+    return _encoded_like(samples, rows, kind)
+
+
+def _by_position(values: Tensor, kind: Table, name: str) -> TableRows:
+    """Rows of an array as those of a table that has the columns which the model learned from, in their order."""
+    used = [] if kind.encoding is None else list(kind.encoding.encoders)
+    if values.dim() != 2 or values.shape[1] != len(used):
+        raise InputError(
+            f"{name} has samples of shape {tuple(values.shape[1:])}, but the model takes the columns {listed(used)}; "
+            "give a table that names them"
+        )
+    return TableRows(pa.table({column: values[:, number].numpy() for number, column in enumerate(used)}))
+
+
+def _encoded_like(samples: Samples, rows: TableRows, kind: Features) -> Samples:
+    """Rows of a table as a model takes them, which was trained on another one; notes say what differs."""
+    if not isinstance(kind, Table) or kind.encoding is None:
+        if not kind.columns:
+            raise InputError(
+                f"{samples.name} has named columns, but the model does not know the names of those it was trained on "
+                "(it was trained on arrays, or by version 0.1); give an array, or train again on the table"
+            )
+        return replace(samples, inputs=rows.as_numbers(kind.columns, samples.name), kind=kind)
+    inputs, notes = kind.encoding.encode(rows, samples.name)
+    unknown = kind.encoding.unknown(rows)
+    if unknown:
+        notes.append(f"columns that the model was not trained on are not used: {listed(unknown)}")
+    found = [*samples.notes, *(Problem(samples.name, note) for note in notes)]
+    return replace(samples, inputs=inputs, originals=rows, kind=kind, notes=found)
 
 
 def _decoded(

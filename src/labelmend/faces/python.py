@@ -34,11 +34,12 @@ def train(
 ) -> "Run":
     """Train robustly on data whose labels may be wrong, judge every label, and give the finished run.
 
-    `data` is a path or name as the command takes it, an array with `labels`, a pair (x, y), a DataFrame or Arrow table
-    with a `label` column and feature columns or an `image` column, or a torch or Hugging Face data set. `out` is the
-    run directory; without it the run lives in a temporary folder for as long as the result does. `test` is held-out
-    data in the same form. The other options are the fields of `TrainConfig`, such as `epochs=20` or `method="ce"`;
-    `settings` takes what `--set` takes, with values of their own types.
+    `data` is a path or name as the command takes it, an array with `labels`, a pair (x, y), a pandas or polars
+    DataFrame or an Arrow table with a `label` column and columns to learn from or an `image` column, or a torch or
+    Hugging Face data set. `out` is the run directory; without it the run lives in a temporary folder for as long as the
+    result does. `test` is held-out data in the same form. The other options are the fields of `TrainConfig`, such as
+    `epochs=20`, `method="ce"` or `category=["zip"]`; `settings` takes what `--set` takes, with values of their own
+    types.
 
     >>> import labelmend, numpy
     >>> rng = numpy.random.default_rng(0)
@@ -51,6 +52,7 @@ def train(
     from rich.console import Console
 
     from ..data.readers.objects import from_objects
+    from ..training.prepare import column_wishes
     from .terminal import run_with_progress
 
     known = {field.name: field for field in fields(TrainConfig)}
@@ -64,7 +66,7 @@ def train(
         samples = None
     else:
         config = TrainConfig(source="", out=place, **options)
-        samples = from_objects(data, labels, label=label, image=image, test=test)
+        samples = from_objects(data, labels, label=label, image=image, test=test, wishes=column_wishes(config))
     console = Console(stderr=True, quiet=not progress)
     directory = run_with_progress(config, console, data=samples, report=report)
     run = Run(directory, index=_index(data))

@@ -3,11 +3,11 @@
 import json
 import os
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from rich.text import Text
 from ..data.preflight import PreflightError
 from ..data.samples import Samples
 from ..detect.summary import headline
-from ..errors import InputError
+from ..errors import InputError, visible
 from ..files import to_json, write_atomic
 from ..methods import RegisteredMethod
 from ..report.build import build_report
@@ -33,6 +33,7 @@ from ..training.signals import Signals
 from .progress import EventLog, observed
 
 NOTES_SHOWN = 5
+COLUMNS_SHOWN = 40
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
@@ -125,6 +126,20 @@ def show_choices(prepared: Prepared, console: Console) -> None:
     if chosen.seconds:
         grid.add_row("done", f"at about {datetime.now() + timedelta(seconds=chosen.seconds):%H:%M}")
     console.print(grid, highlight=False, markup=False)
+    show_columns(data.kind.described().get("columns", []), console)
+
+
+def show_columns(columns: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print what was made of each column of a table."""
+    if not columns:
+        return
+    table = Table("column", "taken as", "features", "what is in it", box=None, pad_edge=False)
+    for column in columns[:COLUMNS_SHOWN]:
+        made = str(column["features"]) if column["features"] else ""
+        table.add_row(*(Text(visible(cell)) for cell in (column["name"], column["role"], made, column["reason"])))
+    console.print(table, highlight=False)
+    if len(columns) > COLUMNS_SHOWN:
+        console.print(f"and {len(columns) - COLUMNS_SHOWN:,} more columns in run.json", highlight=False)
 
 
 def show_summary(run: RunDirectory, console: Console) -> None:

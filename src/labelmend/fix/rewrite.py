@@ -1,7 +1,5 @@
 """Label files written again with other labels and nothing else changed; new labels are copied from rows with them."""
 
-import csv
-import io
 import re
 import shutil
 import zipfile
@@ -17,13 +15,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..data.preflight import clean_label
-from ..data.readers.table import DELIMITERS, Columns, class_label_names, label_column
+from ..data.readers.delimited import EXCEL, class_label_names, read_table
+from ..data.readers.dialect import Dialect, column_names, detect_dialect
+from ..data.readers.table import Columns, label_column
 from ..data.samples import Samples
 from ..errors import InputError
+from .workbook import rewrite_workbook
 
-BOM = b"\xef\xbb\xbf"
-END_OF_ROW = rb"(?:\r\n|\r|\n|\Z)"
-BLANK_LINES = re.compile(rb"[\r\n]*")
+END_OF_ROW = r"(?:\r\n|\r|\n|\Z)"
+BLANK_LINES = re.compile(r"[\r\n]*")
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,18 @@ def rewrite(source: Path, to: Path, columns: Columns, rows: Relabelling) -> None
         _rewrite_npz(source, to, rows)
     elif source.suffix == ".parquet":
         _rewrite_parquet(source, to, columns, rows)
+    elif source.suffix in EXCEL:
+        _rewrite_workbook(source, to, columns, rows)
     else:
         _rewrite_delimited(source, to, columns, rows)
 
 
 def _rewrite_delimited(source: Path, to: Path, columns: Columns, rows: Relabelling) -> None:
-    content, delimiter = source.read_bytes(), DELIMITERS[source.suffix]
-    start = len(BOM) if content.startswith(BOM) else 0
-    _, _, body = _row(content, _row_pattern(delimiter, 0), BLANK_LINES.match(content, start).end())  # type: ignore[union-attr]
-    header = next(csv.reader(io.StringIO(content[start:body].decode().lstrip("\r\n"), newline=""), delimiter=delimiter))
-    pattern = _row_pattern(delimiter, header.index(label_column(source.name, header, columns) or ""))
+    dialect, header = detect_dialect(source)
+    content, names = dialect.decoded(source.read_bytes()), column_names(header)
+    first = BLANK_LINES.match(content, len(dialect.preamble)).end()  # type: ignore[union-attr]
+    _, _, body = _row(content, _row_pattern(dialect, 0), first)
+    pattern = _row_pattern(dialect, names.index(label_column(source.name, names, columns) or ""))
     spans, end = [], body
     while (begin := BLANK_LINES.match(content, end).end()) < len(content):  # type: ignore[union-attr]
         *cell, end = _row(content, pattern, begin)
@@ -87,21 +89,28 @@ def _rewrite_delimited(source: Path, to: Path, columns: Columns, rows: Relabelli
         else:
             pieces.append(content[done:begin])
             done = end
-    to.write_bytes(b"".join([*pieces, content[done:]]))
+    to.write_bytes(dialect.encoded("".join([*pieces, content[done:]])))
 
 
-def _row_pattern(delimiter: str, before: int) -> re.Pattern[bytes]:
+def _row_pattern(dialect: Dialect, before: int) -> re.Pattern[str]:
     """One row; the group is the cell with `before` others before it. Possessive, so that no input makes it slow."""
-    comma = re.escape(delimiter).encode()
-    cell = rb'(?:"(?:[^"]++|"")*+")?+[^\r\n' + comma + rb"]*+"
-    return re.compile(rb"(?:%s%s){%d}(%s)(?:%s%s)*+%s" % (cell, comma, before, cell, comma, cell, END_OF_ROW))
+    comma, quote = re.escape(dialect.delimiter), dialect.quote
+    cell = rf"(?:{quote}(?:[^{quote}]++|{quote}{quote})*+{quote})?+[^\r\n{comma}]*+"
+    return re.compile(rf"(?:{cell}{comma}){{{before}}}({cell})(?:{comma}{cell})*+{END_OF_ROW}")
 
 
-def _row(content: bytes, pattern: re.Pattern[bytes], begin: int) -> tuple[int, int, int]:
+def _row(content: str, pattern: re.Pattern[str], begin: int) -> tuple[int, int, int]:
     found = pattern.match(content, begin)
     if found is None:
-        raise InputError(f"the row at byte {begin} has no cell for a label")
+        raise InputError(f"the row at character {begin} has no cell for a label")
     return (*found.span(1), found.end())
+
+
+def _rewrite_workbook(source: Path, to: Path, columns: Columns, rows: Relabelling) -> None:
+    names = read_table(source).table.column_names
+    donors = dict(zip(rows.kept, rows.donors(), strict=True))
+    label = names.index(label_column(source.name, names, columns) or "")
+    rewrite_workbook(source, to, label, [donors.get(row) for row in range(len(rows.names))])
 
 
 def _rewrite_parquet(source: Path, to: Path, columns: Columns, rows: Relabelling) -> None:

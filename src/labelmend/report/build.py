@@ -22,6 +22,8 @@ from .read import Findings, read_findings
 from .svg import both_widths
 
 SUSPECTS = 200
+COLUMNS = 100
+"""Columns of a table that are listed."""
 DECIDING = {"losses": "losses", "rival_log_odds": "log-odds of the best other class against the given label"}
 """What the noise model that decided in an epoch was fitted to, in words."""
 OVER_EPOCHS = (
@@ -62,6 +64,9 @@ def build_report(
         embedding=embedding(findings, embedding_kind),
         command=command_line({"out": str(run.path)} | repeated(findings.described)),
         made=made(findings),
+        columns=findings.columns[:COLUMNS],
+        columns_total=len(findings.columns),
+        source_notes=findings.source_notes[:COLUMNS],
     )
     write_atomic(out or run.report, page)
 

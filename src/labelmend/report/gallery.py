@@ -15,6 +15,7 @@ from ..run.evidence import read_suspects
 from .read import Findings
 
 MOST_COLUMNS = 12
+LONGEST_CELL = 120
 MOST_KEPT = 24
 """Labels shown of a set that looks clean: enough to check what the network doubts."""
 PICTURE_BYTES = 12_000
@@ -63,8 +64,15 @@ def gallery(findings: Findings, limit: int) -> Gallery:
         suspect["verdict"] = str(findings.verdicts[row])
         suspect["pair"] = numbers[suspect["given"], suspect["suggested"]]
         suspect["picture"], suspect["small"] = _picture(found.get("picture"))
-        suspect["features"] = (found.get("features") or [])[:MOST_COLUMNS]
+        suspect["features"] = _values(found)
     return Gallery(suspects, pairs, columns[:MOST_COLUMNS], total)
+
+
+def _values(found: dict[str, Any]) -> list[str]:
+    """The first feature values of a suspect, or cells of its row, as they are shown."""
+    if found.get("cells") is not None:
+        return [str(cell or "")[:LONGEST_CELL] for cell in found["cells"][:MOST_COLUMNS]]
+    return [f"{value:.4g}" for value in (found.get("features") or [])[:MOST_COLUMNS]]
 
 
 def _picture(content: bytes | None) -> tuple[str | None, bool]:

@@ -50,6 +50,17 @@ class Findings:
         """Names of the classes."""
         return list(self.described["data"]["classes"])
 
+    @property
+    def columns(self) -> list[dict[str, str]]:
+        """What was made of each column of a table; none where the samples are of another kind."""
+        found = self.described["data"].get("columns") or []
+        return [{key: str(column[key]) for key in ("name", "role", "reason")} for column in found]
+
+    @property
+    def source_notes(self) -> list[str]:
+        """What is worth knowing about the source, such as its dialect."""
+        return [str(note) for note in self.described["data"].get("notes") or []]
+
     def column(self, name: str) -> NDArray[Any]:
         """One column of the label table; class names as indices."""
         if name in ("given", "suggested", "truth"):

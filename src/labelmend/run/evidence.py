@@ -1,6 +1,7 @@
 """evidence/: what a report shows beside the label table: the suspects themselves, and the network's features.
 
-suspects.parquet has a picture or the feature values of each suspect; features.safetensors has principal components.
+suspects.parquet has a picture, the feature values or the cells of each suspect; features.safetensors has principal
+components.
 """
 
 import json
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..data import Samples
-from ..data.readers.table import read_parquet
+from ..data.readers.delimited import read_parquet
 from ..detect.table import LabelTable
 from ..errors import InputError
 from ..files import write_atomic
@@ -56,19 +57,19 @@ def write_suspects(run: RunDirectory, data: Samples, table: LabelTable) -> None:
 
 
 def suspects_table(data: Samples, rows: Sequence[int]) -> pa.Table:
-    """Ids with what a person sees of each sample: pictures, or feature values whose names are in the metadata."""
-    types = {"picture": pa.binary(), "features": pa.list_(pa.float32())}
+    """Ids with what a person sees of each sample: pictures, or values or cells whose names are in the metadata."""
+    types = {"picture": pa.binary(), "features": pa.list_(pa.float32()), "cells": pa.list_(pa.string())}
     columns = {"id": pa.array([data.ids[row] for row in rows], pa.string())}
     columns |= {name: pa.array(values, types[name]) for name, values in data.shown(rows).items()}
     table = pa.table(columns)
-    if "features" not in columns:
+    if not {"features", "cells"} & columns.keys():
         return table
-    names = list(data.kind.columns) or [f"x{i}" for i in range(data.shape[0])]
+    names = list(data.shown_columns) or [f"x{i}" for i in range(data.shape[0])]
     return table.replace_schema_metadata({"columns": json.dumps(names)})
 
 
 def read_suspects(run: RunDirectory) -> tuple[pa.Table, list[str]] | None:
-    """The table of suspects, and the names of its feature values; None if the run kept none."""
+    """The table of suspects, and the names of its feature values or cells; None if the run kept none."""
     if not run.suspects.is_file():
         return None
     table = read_parquet(run.suspects)

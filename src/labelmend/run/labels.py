@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from ..data.readers.table import read_parquet
+from ..data.readers.delimited import read_parquet
 from ..detect.table import VERDICTS, LabelTable
 from ..errors import InputError, lookup
 from ..files import write_atomic

@@ -21,15 +21,20 @@ from ..data.kinds.decode import MOST_PIXELS
 from ..data.kinds.encoded import Encoded, Encoding
 from ..data.kinds.features import Features
 from ..data.kinds.images import Images, brought_to
+from ..data.kinds.table import Table
 from ..data.noise import read_json
 from ..data.samples import Samples
 from ..data.sources import AS_IT_IS, SourceOptions, open_inputs
+from ..data.table_encoding import TableEncoding
 from ..errors import InputError
 from ..files import to_json, write_atomic
 from ..learner import predicted
 from ..nets import build_net, read_weights
 from ..nets.backbones import Backbone, find_backbone
 from .directory import RunDirectory
+
+TABLE = "table/"
+"""Prefix of what the encoding of a table keeps among the weights."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +56,8 @@ class Model:
         """Class probabilities, [n, C], in the order of `class_names`.
 
         `data` is an array, a DataFrame, a list of pictures, a folder of images, one image, or a table. Images are
-        brought to the model's size; columns of tables go by their names. A model of pretrained features computes those
-        of the images first; rows of such features are taken as they are.
+        brought to the model's size; columns of tables go by their names, and those of an array by their positions. A
+        model of pretrained features computes those of the images first; rows of such features are taken as they are.
         """
         return self.probabilities(self.inputs(data, root=root))
 
@@ -63,7 +68,8 @@ class Model:
 
     def inputs(self, data: Any, *, root: str | Path | None = None) -> Tensor:
         """What the networks take for this data, before normalisation."""
-        fits = isinstance(data, Tensor | np.ndarray) and tuple(data.shape[1:]) == self.shape
+        takes = isinstance(data, Tensor | np.ndarray) and not isinstance(self.kind, Table)
+        fits = takes and tuple(data.shape[1:]) == self.shape
         if fits and (len(self.shape) == 1 or data.dtype in (torch.uint8, np.uint8)):
             return torch.tensor(data) if isinstance(data, np.ndarray) else data
         read = self.samples(data, SourceOptions(root=None if root is None else str(root))).inputs
@@ -107,7 +113,7 @@ class Model:
 
     @torch.no_grad()
     def probabilities(self, inputs: Tensor | NDArray[Any]) -> NDArray[np.float32]:
-        """Class probabilities, [n, C]; inputs are raw images or features as in the data set."""
+        """Class probabilities, [n, C]; inputs are raw images, features as in the data set, or encoded rows."""
         parts = [
             torch.stack([predicted(each, batch, mirrored=self.mirrored) for each in self.networks]).mean(dim=0)
             for batch in self._batches(inputs)
@@ -152,6 +158,9 @@ def write_model(run: RunDirectory, model: Model, *, net: str, norm_at: str) -> N
     }
     if isinstance(model.kind, Encoded) and model.kind.encoding is not None:
         described["features"] = asdict(model.kind.encoding)
+    if isinstance(model.kind, Table) and model.kind.encoding is not None:
+        described["table"] = model.kind.encoding.described()
+        tensors |= {f"{TABLE}{name}": tensor.contiguous() for name, tensor in model.kind.encoding.tensors().items()}
     write_atomic(run.model, save_tensors(tensors))
     write_atomic(run.model_json, to_json(described))
 
@@ -174,7 +183,7 @@ def load_model(run: RunDirectory | str | Path) -> Model:
         normalise = Normaliser(*(torch.tensor(described[name]).float() for name in ("mean", "std")))
         if not normalise.mean.shape == normalise.std.shape == (shape[0],):
             raise ValueError("its normalisation does not fit its samples")
-        kind = _kind(described, shape)
+        kind = _kind(described, shape, weights)
         mirrored = bool(described.get("mirrored", False)) and len(shape) == 3
     except Exception as error:  # these files may come from anywhere, and break any of this
         reason = str(error).partition("\n")[0]
@@ -182,7 +191,7 @@ def load_model(run: RunDirectory | str | Path) -> Model:
     return Model(networks, normalise, kind, tuple(shape), classes, mirrored)
 
 
-def _kind(described: Mapping[str, Any], shape: Sequence[int]) -> Kind:
+def _kind(described: Mapping[str, Any], shape: Sequence[int], weights: Mapping[str, Tensor]) -> Kind:
     """The kind of data that the model takes; version 0.1 did not write it down, nor the names of columns."""
     if len(shape) == 3:
         return Images()
@@ -192,8 +201,14 @@ def _kind(described: Mapping[str, Any], shape: Sequence[int]) -> Kind:
         if sides and (len(sides) != 3 or min(sides) < 1 or math.prod(sides) > MOST_PIXELS):
             raise ValueError(f"features of samples of shape {sides}")
         mirrored = bool(about["mirrored"])
-        encoding = Encoding(str(about["encoder"]), str(about["identity"]), sides, mirrored)
-        return Encoded(of=Images(flips=mirrored), encoding=encoding)
+        made_by = Encoding(str(about["encoder"]), str(about["identity"]), sides, mirrored)
+        return Encoded(of=Images(flips=mirrored), encoding=made_by)
+    if "table" in described:
+        own = {name.removeprefix(TABLE): tensor for name, tensor in weights.items() if name.startswith(TABLE)}
+        encoding = TableEncoding.restored(described["table"], own)
+        if encoding.width != shape[0]:
+            raise ValueError(f"its table makes {encoding.width} columns for samples of shape {shape}")
+        return Table.encoded_by(encoding)
     columns = [str(name) for name in described.get("columns", ())]
     if columns and len(columns) != shape[0]:
         raise ValueError(f"{len(columns)} columns for samples of shape {shape}")

@@ -62,7 +62,7 @@ def _feed(
     prepared: Prepared, accelerator: Accelerator, samples: Samples, normalise: Normaliser, *, training: bool
 ) -> SampleFeed:
     return SampleFeed(
-        samples.inputs,
+        samples.prepared,
         samples.labels.observed,
         normalise=normalise,
         batch_size=prepared.choices.batch_size,

@@ -10,7 +10,7 @@ from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal, get_type_hints
 
 from ..errors import lookup
-from .settings import check_limits, typed
+from .settings import check_limits, joined_names, typed
 
 MAIN, DATA, TRAINING, RUN = "Options", "Data", "Training", "Run"
 
@@ -19,7 +19,8 @@ def about(group: str, help: str, *, circumstance: bool = False, **more: Any) -> 
     """The description of an option: its place in the help, and what it is.
 
     A `circumstance` says where and how a run is made, and does not make it another run. `more` can hold `flag` (the
-    option's name, if it is not the field's), `metavar`, `choices`, and `least` and `most` of a number.
+    option's name, if it is not the field's), `metavar`, `choices`, `least` and `most` of a number, and `names` where
+    Python may give a list that the command line joins by commas.
     """
     return {"group": group, "help": help, "circumstance": circumstance, **more}
 
@@ -34,9 +35,9 @@ class TrainConfig:
     source: str = field(
         metadata=about(
             DATA,
-            "A folder with one subfolder per class; a .csv, .tsv or .parquet with an image column or feature columns "
-            "and a label column; an .npz with arrays x and y; or one of clothes, digits, mnist, fashion-mnist, "
-            "cifar10, cifar100, tiny-imagenet, clothing1m.",
+            "A folder with one subfolder per class; a .csv, .tsv, .parquet or .xlsx with a label column, and columns "
+            "to learn from or an image column; an .npz with arrays x and y; or one of clothes, digits, mnist, "
+            "fashion-mnist, cifar10, cifar100, tiny-imagenet, clothing1m.",
             metavar="SOURCE",
         )
     )
@@ -109,6 +110,33 @@ class TrainConfig:
     )
     label_column: str | None = field(default=None, metadata=about(DATA, "Column of labels in a table.", metavar="NAME"))
     id_column: str | None = field(default=None, metadata=about(DATA, "Column of ids in a table.", metavar="NAME"))
+    columns: str | None = field(
+        default=None,
+        metadata=about(
+            DATA, "Learn from these columns of a table only, joined by commas.", metavar="NAMES", names=True
+        ),
+    )
+    drop_columns: str | None = field(
+        default=None, metadata=about(DATA, "Learn from all columns of a table but these.", metavar="NAMES", names=True)
+    )
+    category: str | None = field(
+        default=None,
+        metadata=about(
+            DATA,
+            "Columns of a table whose values are names of categories, also if they look like numbers.",
+            metavar="NAMES",
+            names=True,
+        ),
+    )
+    text_column: str | None = field(
+        default=None,
+        metadata=about(
+            DATA,
+            "Columns of a table that are free text, also if they look like categories or ids.",
+            metavar="NAMES",
+            names=True,
+        ),
+    )
     size: int | None = field(default=None, metadata=about(DATA, "Resize images to this many pixels square."))
     skip_bad: bool = field(default=False, metadata=about(DATA, "Go on without unusable samples."))
     memory: float = field(
@@ -210,6 +238,8 @@ class TrainConfig:
         for described in fields(self):
             value, what, limits = getattr(self, described.name), flag(described), described.metadata
             value = os.fspath(value) if isinstance(value, os.PathLike) else value
+            if limits.get("names") and isinstance(value, list | tuple):
+                value = joined_names(value)
             value = typed(what, value, hints[described.name])
             check_limits(what, value, limits)
             if value is not None and "choices" in limits:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core import generator
 from ..data import Samples, inject
+from ..data.columns import ColumnWishes
 from ..data.encode import Progress
 from ..data.label_file import read_labels
 from ..data.noise import NoiseSpec, nominal_rate, wrong_rate
@@ -24,7 +25,7 @@ from .config import Optimisation, TrainConfig
 from .defaults import Defaults, Situation, choose_defaults, default_method, suited_options
 from .engine import Engine
 from .features import plan_features
-from .settings import check_keys, parse
+from .settings import check_keys, parse, split_names
 
 
 @dataclass
@@ -58,6 +59,8 @@ class Prepared:
                 "test_samples": None if self.data.test is None else len(self.data.test),
                 "trusted": None if self.data.trusted is None else len(self.data.trusted),
                 "fingerprint": self.data.fingerprint(),
+                **({"notes": [str(note) for note in self.data.notes]} if self.data.notes else {}),
+                **self.data.kind.described(),
             },
             "noise": self.noise,
             "preflight": {"skipped": self.preflight.skipped, "notes": len(self.preflight.notes)},
@@ -122,8 +125,14 @@ def _method(config: TrainConfig, id: str) -> tuple[RegisteredMethod, Any, Optimi
 
 def source_options(config: TrainConfig) -> SourceOptions:
     """How the source of a configuration is read."""
-    columns = Columns(config.image_column, config.label_column, config.id_column)
-    return SourceOptions(config.test, config.root, columns, config.size, config.skip_bad, config.memory)
+    columns = Columns(config.image_column, config.label_column, config.id_column, column_wishes(config))
+    return SourceOptions(config.test, config.root, columns, config.size, config.skip_bad, config.memory, config.seed)
+
+
+def column_wishes(config: TrainConfig) -> ColumnWishes:
+    """What the options say about the columns of a table to learn from."""
+    asked = (config.columns, config.drop_columns, config.category, config.text_column)
+    return ColumnWishes(*(split_names(names) for names in asked))
 
 
 def apply_label_options(

@@ -1,7 +1,9 @@
 """Values checked by the types and limits of dataclass fields: text from `--set key=value`, or values from Python."""
 
+import csv
+import io
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import Field, fields
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -21,6 +23,27 @@ def split_pairs(pairs: list[str]) -> dict[str, str]:
             raise InputError(f"--set takes key=value, not {pair!r}")
         found[key.strip()] = value.strip()
     return found
+
+
+def split_names(text: str | None) -> list[str]:
+    """Names that are joined by commas; one that has a comma itself is in quotes.
+
+    >>> split_names('age, "height, cm"')
+    ['age', 'height, cm']
+    """
+    row = next(csv.reader(io.StringIO(text or ""), skipinitialspace=True), [])
+    return [name.strip() for name in row if name.strip()]
+
+
+def joined_names(names: Iterable[object]) -> str:
+    """Names joined by commas as `split_names` takes them.
+
+    >>> joined_names(["age", "height, cm"])
+    'age,"height, cm"'
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow([str(name) for name in names])
+    return text.getvalue()
 
 
 def known_keys(*kinds: type) -> dict[str, Field[Any]]:

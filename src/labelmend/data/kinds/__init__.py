@@ -1,7 +1,7 @@
 """Kinds of data: how each is decoded, normalised, augmented and shown, and which network it gets by default."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from torch import Tensor
 
@@ -10,7 +10,11 @@ from .augment import Augment
 from .normaliser import Normaliser
 
 if TYPE_CHECKING:
+    from ..table_encoding import TableRows
     from .images import ImageFiles
+
+    Inputs: TypeAlias = Tensor | ImageFiles | TableRows
+    """Samples in memory, in files that are decoded when needed, or in a table whose columns are not encoded yet."""
 
 
 class Kind(Protocol):
@@ -24,10 +28,10 @@ class Kind(Protocol):
     def columns(self) -> Sequence[str]:
         """Names of the values of a sample, where they have names."""
 
-    def problems(self, inputs: "Tensor | ImageFiles", locations: Sequence[str]) -> list[Problem]:
+    def problems(self, inputs: "Inputs", locations: Sequence[str]) -> list[Problem]:
         """Samples that cannot be trained on, as far as that can be told without decoding them."""
 
-    def normaliser(self, inputs: "Tensor | ImageFiles") -> Normaliser:
+    def normaliser(self, inputs: "Inputs") -> Normaliser:
         """Statistics of the training inputs."""
 
     @property
@@ -40,8 +44,14 @@ class Kind(Protocol):
     def augmentation(self, shape: Sequence[int], asked: str, *, gentle: bool) -> tuple[Augment | None, str]:
         """How training views are made, as asked ("auto" leaves it open), and why; `gentle` moves them half as far."""
 
-    def shown(self, inputs: Tensor, originals: "ImageFiles | None", rows: Sequence[int]) -> dict[str, list[Any]]:
-        """What a person sees of these samples, `inputs` being theirs: a column of pictures or of feature values."""
+    def shown(self, inputs: Tensor, originals: "Inputs | None", rows: Sequence[int]) -> dict[str, list[Any]]:
+        """What a person sees of these samples, `inputs` being theirs: a column of pictures, feature values or cells."""
+
+    def shown_columns(self, originals: "Inputs | None") -> Sequence[str]:
+        """Names of the values or cells that a person sees of a sample, where they have names."""
+
+    def described(self) -> dict[str, Any]:
+        """What run.json says of the data beside its shape, as plain values."""
 
 
 __all__ = ["Augment", "Kind", "Normaliser"]

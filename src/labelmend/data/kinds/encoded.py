@@ -9,8 +9,7 @@ from torch import Tensor
 from .features import Features
 
 if TYPE_CHECKING:
-    from . import Kind
-    from .images import ImageFiles
+    from . import Inputs, Kind
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,10 @@ class Encoded(Features):
     of: "Kind | None" = None
     encoding: Encoding | None = None
 
-    def shown(self, inputs: Tensor, originals: "ImageFiles | None", rows: Sequence[int]) -> dict[str, list[Any]]:
+    def shown(self, inputs: Tensor, originals: "Inputs | None", rows: Sequence[int]) -> dict[str, list[Any]]:
         """The original samples, as their own kind shows them; `inputs` are theirs."""
         return super().shown(inputs, originals, rows) if self.of is None else self.of.shown(inputs, originals, rows)
+
+    def shown_columns(self, originals: "Inputs | None") -> Sequence[str]:
+        """Those of the original samples."""
+        return self.columns if self.of is None else self.of.shown_columns(originals)

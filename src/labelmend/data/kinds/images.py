@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,6 +19,9 @@ from . import decode
 from .augment import Augment
 from .decode import Header, ImageRef, UnusableImageError
 from .normaliser import Normaliser
+
+if TYPE_CHECKING:
+    from . import Inputs
 
 MEASURED = 4096
 """Images that the statistics of a streamed set are taken from."""
@@ -160,12 +163,13 @@ class Images:
     name: str = "images"
     pretraining: Pretraining | None = None
 
-    def problems(self, inputs: Tensor | ImageFiles, locations: Sequence[str]) -> list[Problem]:
+    def problems(self, inputs: "Inputs", locations: Sequence[str]) -> list[Problem]:
         """None that could be told without decoding."""
         return []
 
-    def normaliser(self, inputs: Tensor | ImageFiles) -> Normaliser:
+    def normaliser(self, inputs: "Inputs") -> Normaliser:
         """Mean and standard deviation of each channel; of a streamed set, those of a fixed sample of 4,096 images."""
+        assert isinstance(inputs, Tensor | ImageFiles)
         if self.pretraining is not None:
             channels = (inputs.shape or (3,))[0] if isinstance(inputs, ImageFiles) else inputs.shape[1]
             mean, std = (torch.tensor(values) for values in (self.pretraining.mean, self.pretraining.std))
@@ -209,11 +213,19 @@ class Images:
         part = "a sixteenth of the side, for a short run" if gentle else "an eighth of the side"
         return Augment(pad, flip=self.flips, mirror=gentle), f"{name}, {pad} px of padding ({part})"
 
-    def shown(self, inputs: Tensor, originals: ImageFiles | None, rows: Sequence[int]) -> dict[str, list[Any]]:
+    def shown(self, inputs: Tensor, originals: "Inputs | None", rows: Sequence[int]) -> dict[str, list[Any]]:
         """A small picture of each: of the original file where there is one, else of the pixels themselves."""
-        if originals is not None:
+        if isinstance(originals, ImageFiles):
             return {"picture": [originals.thumbnail(row) for row in rows]}
         return {"picture": [decode.thumbnail_of_pixels(image.numpy()) for image in inputs]}
+
+    def described(self) -> dict[str, Any]:
+        """Nothing: the shape says all."""
+        return {}
+
+    def shown_columns(self, originals: "Inputs | None") -> Sequence[str]:
+        """None: a picture is shown whole."""
+        return ()
 
 
 def as_images(name: str, x: np.ndarray[Any, Any]) -> Tensor | None:

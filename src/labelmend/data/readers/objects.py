@@ -11,12 +11,16 @@ from PIL import Image
 from torch import Tensor
 
 from ...errors import InputError
+from ..columns import ColumnWishes
+from ..kinds import Kind
 from ..kinds.images import ImageFiles, Images
 from ..samples import Samples
 from .arrays import from_arrays, label_values
-from .table import IMAGE_NAMES, LABEL_NAMES, Columns, from_table, named_columns
+from .dialect import column_names
+from .table import IMAGE_NAMES, LABEL_NAMES, Columns, from_table
 
 TAKEN = "an array, a DataFrame, an Arrow table, a torch data set or a Hugging Face data set"
+AS_THEY_ARE = ColumnWishes()
 INPUT_KEYS = (*IMAGE_NAMES, "pixel_values", "x", "input", "inputs", "features")
 
 
@@ -28,31 +32,31 @@ def from_objects(
     image: str | None = None,
     test: Any = None,
     name: str = "data",
+    wishes: ColumnWishes = AS_THEY_ARE,
 ) -> Samples:
     """Samples of what Python code has.
 
     `data` is an array of images or features with `labels`, or a pair of both; a table of feature columns, or with an
     `image` column of paths, bytes or pictures, and a `label` column; or a sequence such as a torch data set of pairs or
-    dictionaries. `test` is of the same form.
+    dictionaries. `test` is of the same form. Wishes are about the columns of a table to learn from.
     """
     if isinstance(labels, str):
         labels, label = None, labels
-    samples = _read(data, labels, Columns(image, label), name)
+    columns = Columns(image, label, wishes=wishes)
+    samples = _read(data, labels, columns, name)
     if test is None:
         return samples
-    held = _read(test, None, Columns(image, label), f"the test set of {name}")
+    held = _read(test, None, columns, f"the test set of {name}")
     return replace(samples, test=held)
 
 
-def inputs_from_objects(data: Any, columns: Sequence[str], *, image: str | None = None, name: str = "data") -> Samples:
-    """Samples without labels, for a model: arrays, pictures, or a table that has the model's feature columns."""
-    table = _as_table(data, Columns(image))
+def inputs_from_objects(data: Any, kind: Kind, *, name: str = "data") -> Samples:
+    """Samples without labels, for a model of this kind: arrays, pictures, or a table."""
+    table = _as_table(data, Columns())
     if isinstance(table, pa.Table):
-        holds_images = (image or next((c for c in IMAGE_NAMES if c in table.column_names), None)) is not None
-        features = None if holds_images and not columns else named_columns(name, columns)
-        return from_table(name, table, Columns(image), root=None, labelled=False, features=features)
+        return from_table(name, table, Columns(), root=None, labelled=False, images=kind.name == Images.name)
     if isinstance(table, dict):
-        data = list(table[image or next(column for column in IMAGE_NAMES if column in table)])
+        data = list(table[next(column for column in IMAGE_NAMES if column in table)])
     values = [data] if isinstance(data, Image.Image) else data
     if not isinstance(values, Tensor | np.ndarray | list | tuple):
         raise InputError(f"a {type(data).__name__} is not {TAKEN}")
@@ -84,20 +88,41 @@ def _read(data: Any, labels: Any, columns: Columns, name: str) -> Samples:
 def _as_table(data: Any, columns: Columns) -> "pa.Table | dict[str, Any] | None":
     """Columns by name, as an Arrow table where their types allow it."""
     if isinstance(data, pa.Table):
-        return data
+        return _plain_types(data)
     if hasattr(data, "features") and hasattr(data, "with_format") and hasattr(data, "column_names"):
         return data.with_format("arrow")[:]  # a Hugging Face data set
-    if hasattr(data, "to_arrow"):
-        return data.to_arrow()  # polars
-    if not (hasattr(data, "columns") and hasattr(data, "to_numpy")):
+    is_frame = hasattr(data, "iloc") and hasattr(data, "columns")
+    if hasattr(data, "__arrow_c_stream__") and not is_frame:
+        try:
+            return _plain_types(pa.table(data))  # polars, DuckDB and others
+        except (pa.ArrowException, TypeError):
+            return None
+    if not is_frame:
         return None
     image = columns.image or next((name for name in IMAGE_NAMES if name in data.columns), None)
     if image is not None and len(data) and not isinstance(data[image].iloc[0], str | bytes | Mapping):
         return {str(name): data[name].to_numpy() for name in data.columns}  # pictures, which Arrow does not know
+    names = column_names([str(name) for name in data.columns])
+    return _plain_types(
+        pa.Table.from_arrays([_series(data.iloc[:, number]) for number in range(len(names))], names=names)
+    )
+
+
+def _series(values: Any) -> "pa.Array | pa.ChunkedArray":
+    """A column of a DataFrame; one of mixed types as text."""
     try:
-        return pa.Table.from_pandas(data.rename(columns=str), preserve_index=False)
-    except pa.ArrowException as error:
-        raise InputError(f"the DataFrame has a column of mixed types: {str(error).splitlines()[0]:.200}") from None
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, OverflowError):
+        missing = values.isna().to_numpy()
+        return pa.array([None if gap else str(value) for gap, value in zip(missing, values, strict=True)], pa.string())
+
+
+def _plain_types(table: pa.Table) -> pa.Table:
+    """The same columns, texts as Arrow's usual type for them."""
+    fields = [
+        field.with_type(pa.large_string()) if str(field.type) == "string_view" else field for field in table.schema
+    ]
+    return table.cast(pa.schema(fields, table.schema.metadata)).rename_columns(column_names(table.column_names))
 
 
 def _from_columns(table: "pa.Table | dict[str, Any]", labels: Any, columns: Columns, name: str) -> Samples:
@@ -118,7 +143,7 @@ def _from_columns(table: "pa.Table | dict[str, Any]", labels: Any, columns: Colu
     if isinstance(table, dict):
         image = columns.image or next(column for column in IMAGE_NAMES if column in names)
         return _from_values(list(table[image]), np.asarray(table[found]), name)
-    return from_table(name, table, Columns(columns.image, found), root=None)
+    return from_table(name, table, replace(columns, label=found), root=None)
 
 
 def _from_values(values: Any, labels: np.ndarray[Any, Any], name: str) -> Samples:

@@ -17,11 +17,13 @@ from ...errors import InputError, listed
 from ..limits import check_filled, regular
 from ..noise import sized
 from ..preflight import clean_label
+from .delimited import class_label_names, read_delimited, read_parquet
+from .dialect import USUAL
 from .npz import read_npz
-from .table import DELIMITERS, ID_NAMES, LABEL_NAMES, class_label_names, read_delimited, read_parquet
+from .table import ID_NAMES, LABEL_NAMES
 
 Array = NDArray[Any]
-TABLES = (*DELIMITERS, ".parquet")
+TABLES = (*USUAL, ".parquet")
 PROBABILITY_SUFFIXES = (".npy", ".npz", *TABLES)
 SUFFIXES = (*PROBABILITY_SUFFIXES, ".txt")
 PROBABILITY_KEYS = ("pred_probs", "probabilities", "probs")

@@ -1,44 +1,41 @@
-"""CSV, TSV and parquet: images by path or as bytes with a label column, or numeric feature columns."""
+"""Tables, from files or as Arrow tables: images by path or as bytes with a label column, or columns to learn from."""
 
-import csv
-import io
-import json
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet as pq
-import torch
-from torch import Tensor
+import pyarrow.compute as pc
 
 from ...errors import InputError, listed, lookup
-from ..kinds.decode import ImageRef
-from ..kinds.features import Features
+from ..columns import ID_NAME, ColumnWishes
+from ..kinds.decode import SUFFIXES, ImageRef
 from ..kinds.images import ImageFiles, Images
-from ..limits import ROW_BYTES, check_unpacked, regular
+from ..kinds.table import Table
+from ..preflight import Problem
 from ..samples import Samples
+from ..table_encoding import Beside, TableRows
+from .delimited import class_label_names, read_table
 
 IMAGE_NAMES = ("image", "img", "path", "file", "filename", "file_name", "filepath", "image_path")
+IMAGE_SUFFIX = rf"(?i)({'|'.join(re.escape(suffix) for suffix in SUFFIXES)})$"
 LABEL_NAMES = ("label", "labels", "fine_label", "class", "target", "y", "category")
 ID_NAMES = ("id", "ids")
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
-LONGEST_HEADER = 4 << 20
-LARGEST_FOOTER = 16 << 20
-MOST_COLUMNS = 32_768
-SUFFIXES = (*DELIMITERS, ".parquet")
+LOOKED_AT, TRIED = 1_000, 20
+"""Values that tell whether a column holds paths of images, and how many of them are looked for on the disk."""
+LONGEST_PATH = 1_024
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which column of a table is what; None is found by its name."""
+    """Which column of a table is what; None is found by its name. Wishes are about the columns to learn from."""
 
     image: str | None = None
     label: str | None = None
     id: str | None = None
+    wishes: ColumnWishes = field(default_factory=ColumnWishes)
 
 
 def open_table(
@@ -47,23 +44,27 @@ def open_table(
     *,
     root: Path | None = None,
     labelled: bool = True,
-    features: Sequence[str] | None = None,
+    images: bool = True,
     class_names: Sequence[str] | None = None,
 ) -> Samples:
     """Samples of a file of rows; without labels if they are not needed and not there.
 
-    Image paths are relative to the root, by default the table's folder, and may not lead out of it. `features` names
-    the feature columns to take, in their order; by default all that are neither labels nor ids. `class_names` are those
-    that numbers stand for, if the table itself has none.
+    Image paths are relative to the root, by default the table's folder, and may not lead out of it. Without `images`
+    every table is one of columns to learn from. `class_names` are those that numbers stand for, if the table itself has
+    none.
     """
+    read = read_table(path)
+    notes = [Problem(path.name, f"read with {read.said}")] if read.said else []
     return from_table(
         path.name,
-        _read(path, columns),
+        read.table,
         columns,
         root=root or path.parent,
         labelled=labelled,
-        features=features,
+        images=images,
         class_names=class_names,
+        decimal=read.decimal,
+        notes=notes,
     )
 
 
@@ -74,8 +75,10 @@ def from_table(
     *,
     root: Path | None,
     labelled: bool = True,
-    features: Sequence[str] | None = None,
+    images: bool = True,
     class_names: Sequence[str] | None = None,
+    decimal: str = ".",
+    notes: Sequence[Problem] = (),
 ) -> Samples:
     """Samples of an Arrow table; `class_names` are those that numbers stand for, if the table itself has none."""
     if table.num_rows == 0:
@@ -84,19 +87,19 @@ def from_table(
     label = label_column(name, table.column_names, columns) if labelled else None
     if label is None and labelled:
         raise InputError(f"{name} has no label column; name it with --label-column ({listed(names)})")
-    image = _find("image", columns.image, IMAGE_NAMES, names, name) if features is None else None
-    id_column = _find("id", columns.id, ID_NAMES, names, name)
+    if label is not None and f"{label} (2)" in names:
+        raise InputError(f"{name} has two columns named {label!r}, and labels are in one; rename or remove the other")
+    image = _image_column(table, columns, names, name, root) if images else None
+    id_column = _id_column(table, columns, names, name, label)
     locations = [f"{name} row {row}" for row in range(1, table.num_rows + 1)]
-    inputs: Tensor | ImageFiles
-    if image is not None and _holds_images(table.schema.field(image).type):
+    inputs: TableRows | ImageFiles
+    paths = None
+    if image is not None:
         refs, paths = _images(table[image], root)
-        kind: Images | Features = Images()
+        kind: Images | Table = Images()
         inputs = ImageFiles(refs, locations, root)
     else:
-        usual = label_column(name, table.column_names, columns)
-        rest = [column for column in table.column_names if column not in (label, usual, id_column)]
-        chosen, paths = list(rest if features is None else features), None
-        kind, inputs = Features(chosen), _features(table, chosen, name)
+        kind, inputs = Table(), _rows(table, columns, decimal, label, id_column)
     declared = class_label_names(table.schema, label) or class_names
     ids = [str(value) for value in table[id_column].to_pylist()] if id_column else paths
     return Samples.read(
@@ -107,81 +110,13 @@ def from_table(
         ids=ids or [str(row) for row in range(table.num_rows)],
         locations=locations,
         declared=declared,
+        notes=notes,
     )
-
-
-def named_columns(name: str, columns: Sequence[str]) -> list[str]:
-    """The feature columns that a model takes, which must be known: by position, a wrong order would go unnoticed."""
-    if not columns:
-        raise InputError(
-            f"{name} has named columns, but the model does not know the names of those it was trained on (it was "
-            "trained on arrays, or by version 0.1); give an array, or train again on the table"
-        )
-    return list(columns)
 
 
 def label_column(name: str, names: Sequence[str], columns: Columns) -> str | None:
     """Which of the columns of a table holds the labels."""
     return _find("label", columns.label, LABEL_NAMES, {column: column for column in names}, name)
-
-
-def _read(path: Path, columns: Columns) -> pa.Table:
-    regular(path)
-    try:
-        if path.suffix == ".parquet":
-            return read_parquet(path)
-        names = {column: column for column in _header(path)}
-        kinds = (
-            ("label", columns.label, LABEL_NAMES),
-            ("image", columns.image, IMAGE_NAMES),
-            ("id", columns.id, ID_NAMES),
-        )
-        found = {_find(kind, asked, usual, names, path.name) for kind, asked, usual in kinds}
-        return read_delimited(path, text=[name for name in names if name in found])
-    except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path} cannot be read as a table: {str(error).splitlines()[0]:.300}") from None
-
-
-def read_parquet(path: Path) -> pa.Table:
-    """A parquet file, unless its few bytes stand for many rows, as repeated values can.
-
-    It ends with a footer, its size and four letters; reading the footer takes ten times the memory.
-    """
-    with path.open("rb") as raw:
-        raw.seek(max(0, path.stat().st_size - 8))
-        footer = int.from_bytes(raw.read(4), "little")
-    if LARGEST_FOOTER < footer < path.stat().st_size:
-        raise InputError(f"{path} has a footer of {footer:,} bytes, and at most {LARGEST_FOOTER:,} are taken")
-    with pq.ParquetFile(path) as file:
-        _check_columns(path, file.metadata.num_columns)
-        check_unpacked(path, file.metadata.num_rows * (ROW_BYTES + 4 * file.metadata.num_columns))
-    return pq.read_table(path)
-
-
-def read_delimited(path: Path, *, text: Sequence[str] | None = None) -> pa.Table:
-    """A CSV or TSV file; the columns of `text`, by default all, are read as text."""
-    names = _header(path)
-    return pyarrow.csv.read_csv(
-        path,
-        parse_options=pyarrow.csv.ParseOptions(delimiter=DELIMITERS[path.suffix], newlines_in_values=True),
-        convert_options=pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(names if text is None else text, pa.string()), strings_can_be_null=False
-        ),
-    )
-
-
-def _header(path: Path) -> list[str]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        start = io.StringIO(file.read(LONGEST_HEADER), newline="")
-    header = next(csv.reader(start, delimiter=DELIMITERS[path.suffix]), [])
-    _check_columns(path, len(header))
-    return header
-
-
-def _check_columns(path: Path, count: int) -> None:
-    """Refuse what the reader would take 10 kB a column for, however short the columns are."""
-    if count > MOST_COLUMNS:
-        raise InputError(f"{path} has {count:,} columns, and at most {MOST_COLUMNS:,} are taken; save it as .npz")
 
 
 def _find(kind: str, asked: str | None, usual: Sequence[str], names: dict[str, str], table: str) -> str | None:
@@ -191,9 +126,64 @@ def _find(kind: str, asked: str | None, usual: Sequence[str], names: dict[str, s
     return next((by_lower[name] for name in usual if name in by_lower), None)
 
 
-def _holds_images(kind: pa.DataType) -> bool:
-    is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-    return bool(is_bytes or pa.types.is_struct(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
+def _id_column(table: pa.Table, columns: Columns, names: dict[str, str], name: str, label: str | None) -> str | None:
+    """The column that names the samples: as asked, `id`, or one named like `patient_id` that has no value twice."""
+    found = _find("id", columns.id, ID_NAMES, names, name)
+    if found is not None:
+        return found
+    for each in names:
+        if each != label and ID_NAME.search(each) and _is_plain(table.schema.field(each).type):
+            column = table[each]
+            if column.null_count == 0 and pc.count_distinct(column).as_py() == len(column) > 1:
+                return each
+    return None
+
+
+def _rows(table: pa.Table, columns: Columns, decimal: str, label: str | None, id_column: str | None) -> TableRows:
+    """The columns to learn from, and what the others are."""
+    beside = []
+    if id_column is not None:
+        beside.append(Beside(id_column, "id", "names the samples, and is not learned from"))
+    if label is not None:
+        beside.append(Beside(label, "label", "the given labels"))
+    taken = {column.name for column in beside}
+    rest = [column for column in table.column_names if column not in taken]
+    return TableRows(table.select(rest), decimal, columns.wishes, tuple(beside))
+
+
+def _image_column(table: pa.Table, columns: Columns, names: dict[str, str], name: str, root: Path | None) -> str | None:
+    """The column of images: as asked, or one with a usual name that holds bytes or paths of images."""
+    found = _find("image", columns.image, IMAGE_NAMES, names, name)
+    if found is None:
+        return None
+    kind = table.schema.field(found).type
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_struct(kind):
+        return found
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return None
+    return found if columns.image is not None or _are_paths(table[found], root) else None
+
+
+def _are_paths(column: pa.ChunkedArray, root: Path | None) -> bool:
+    """Whether texts name images: most end like image files, or one of the first is a file."""
+    some = column.drop_null().slice(0, LOOKED_AT)
+    if not len(some):
+        return False
+    if pc.mean(pc.match_substring_regex(pc.utf8_trim_whitespace(some), IMAGE_SUFFIX).cast(pa.int8())).as_py() > 0.5:
+        return True
+    paths = [text for text in some.slice(0, TRIED).to_pylist() if 0 < len(text) <= LONGEST_PATH and "\0" not in text]
+    return any(_is_file((root or Path()) / path) for path in paths)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _images(column: pa.ChunkedArray, root: Path | None) -> tuple[list[ImageRef], list[str] | None]:
@@ -217,28 +207,3 @@ def _label_values(table: pa.Table, label: str, names: Sequence[str] | None) -> l
     if names is None:
         return values
     return [names[v] if isinstance(v, int) and 0 <= v < len(names) else v for v in values]
-
-
-def class_label_names(schema: pa.Schema, label: str | None) -> list[str] | None:
-    """Names of a Hugging Face ClassLabel, where the table's metadata has them."""
-    try:
-        described = json.loads((schema.metadata or {})[b"huggingface"])
-        names = described["info"]["features"][label]["names"]
-    except (KeyError, ValueError, TypeError, RecursionError):
-        return None
-    return [str(name) for name in names] if isinstance(names, list) else None
-
-
-def _features(table: pa.Table, columns: list[str], name: str) -> Tensor:
-    if not columns:
-        raise InputError(f"{name} has neither an image column nor feature columns beside the label")
-    arrays = []
-    for column in columns:
-        if column not in table.column_names:
-            raise InputError(f"{name} has no column {column!r}, which the model was trained on")
-        kind = table.schema.field(column).type
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-            raise InputError(f"column {column!r} of {name} holds {kind}, not numbers; drop it or name the image column")
-        numbers = table[column].cast(pa.int8() if pa.types.is_boolean(kind) else pa.float32(), safe=False)
-        arrays.append(numbers.to_numpy().astype(np.float32))
-    return torch.from_numpy(np.stack(arrays, axis=1))

@@ -12,6 +12,7 @@ from ..files import check_free
 from ..options import Force, IdColumn, ImageColumn, Root, Run, SkipBad, Source
 
 FORMATS = ("onnx",)
+NOTES_SHOWN = 20
 
 
 def predict(
@@ -48,7 +49,10 @@ def predict(
 
         model = load_model(RunDirectory.existing(run))
         samples = model.samples(source, options, progress=counted)
-        table = predictions_csv(samples.ids, model.class_names, model.predict_proba(samples.inputs))
+        inputs = samples.loaded(range(len(samples)))
+        table = predictions_csv(samples.ids, model.class_names, model.probabilities(inputs))
+    for note in samples.notes[:NOTES_SHOWN]:
+        err.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
     if out_file is None:
         if sys.stdout.isatty():
             table = "\n".join(map(visible, table.decode(errors="surrogateescape").split("\n"))).encode()
@@ -88,4 +92,7 @@ def export(
     if model.encoding is not None and not takes_images(model):
         made = "your own features" if model.encoding.from_file else f"features of {model.encoding.identity}"
         err.print(f"the file takes {made}, not images: compute them first", highlight=False, markup=False)
+    if model.kind.described().get("columns"):
+        said = "the file takes encoded rows, not those of the table: model.json names their columns"
+        err.print(said, highlight=False, markup=False)
     out.print(f"the model in {out_file}, {len(content):,} bytes", highlight=False, markup=False)

@@ -1,0 +1,52 @@
+"""Rows of a table: trained on as a matrix that is made of its columns, shown as they were written."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from ..preflight import Problem
+from ..table_encoding import TableEncoding, TableRows
+from .features import Features
+
+if TYPE_CHECKING:
+    from . import Inputs
+
+
+@dataclass(frozen=True)
+class Table(Features):
+    """Rows of a table; `encoding` says what was made of each column, once that is decided, and `columns` name that."""
+
+    name: str = "table"
+    encoding: TableEncoding | None = None
+
+    @classmethod
+    def encoded_by(cls, encoding: TableEncoding) -> "Table":
+        """Rows that are encoded so."""
+        return cls(columns=encoding.names, encoding=encoding)
+
+    def problems(self, inputs: "Inputs", locations: Sequence[str]) -> list[Problem]:
+        """None: what is missing is filled in, and marked."""
+        return []
+
+    def default_nets(self, shape: Sequence[int], *, on_gpu: bool) -> tuple[Sequence[str], str]:
+        """A multilayer perceptron."""
+        used = 0 if self.encoding is None else len(self.encoding.encoders)
+        return ("mlp",), f"the samples are rows of {used} columns, encoded in {shape[0]}"
+
+    def shown(self, inputs: Tensor, originals: "Inputs | None", rows: Sequence[int]) -> dict[str, list[Any]]:
+        """The cells of each row as they were written."""
+        if not isinstance(originals, TableRows):
+            return super().shown(inputs, originals, rows)
+        return {"cells": originals.shown(self.shown_columns(originals), rows)}
+
+    def shown_columns(self, originals: "Inputs | None") -> Sequence[str]:
+        """The columns that are learned from; all, where that is not decided."""
+        if not isinstance(originals, TableRows):
+            return self.columns
+        return list(originals.table.column_names if self.encoding is None else self.encoding.encoders)
+
+    def described(self) -> dict[str, Any]:
+        """What was made of each column."""
+        return {} if self.encoding is None else {"columns": self.encoding.made()}
