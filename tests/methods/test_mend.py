@@ -10,7 +10,8 @@ from torch.nn import functional as F  # noqa: N812
 from labelmend.core import Batch, Learner, Step, Task
 from labelmend.detect.ledger import Ledger
 from labelmend.errors import InputError, InterruptedRunError
-from labelmend.methods.mend import LINES, Mend, MendOptions, corrected, left_out, lines_between, stratified_folds
+from labelmend.methods.fold_plan import LINES, left_out, lines_between, stratified_folds
+from labelmend.methods.mend import Mend, MendOptions, corrected
 from labelmend.training.config import TrainConfig
 from labelmend.training.prepare import prepare
 from labelmend.training.session import train

@@ -133,7 +133,11 @@ def _compile(prepared: Prepared, accelerator: Accelerator, trainer: Trainer) -> 
         return next(iter(trainer.feed.shuffled(Draws(trainer.seed, 1)))).inputs
 
     if run.writes and "compile" not in run.read():
-        run.update(compile=asdict(decide(prepared.config.compile, network, example, steps=steps)))
+        if trainer.learners[0].fit is not None:
+            decision = Decision(False, "no: trees have no steps of gradients")
+        else:
+            decision = decide(prepared.config.compile, network, example, steps=steps)
+        run.update(compile=asdict(decision))
     accelerator.wait_for_everyone()
     if Decision(**run.read()["compile"]).compiled:
         inputs = example()
