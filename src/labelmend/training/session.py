@@ -13,6 +13,7 @@ from ..core import Draws
 from ..data.kinds import Normaliser
 from ..detect.dynamics import judge_ledgers
 from ..detect.judge import FOUND
+from ..detect.readings import averaged_readings
 from ..detect.summary import describe_noise
 from ..detect.table import LabelTable
 from ..errors import InputError, InterruptedRunError, StorageError
@@ -153,6 +154,7 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
         data.labels.observed,
         len(data.class_names),
         by_predictions=trainer.method.judged_by_predictions,
+        average=averaged_readings if _is_table(prepared) else None,
     )
     if data.trusted is not None:
         judgement = judgement.trusting(data.trusted.numpy())
@@ -188,3 +190,8 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
         "seconds": round(sum(r["seconds"] for r in epochs), 1),
     }
     run.update(status="finished", summary=summary)
+
+
+def _is_table(prepared: Prepared) -> bool:
+    """Whether the samples are rows that were read, and no features of pictures."""
+    return len(prepared.data.shape) == 1 and prepared.choices.features is None
