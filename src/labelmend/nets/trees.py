@@ -129,7 +129,7 @@ class Forest(nn.Module):
 
         rows, labels, weights = weighted_rows(targets.detach().cpu().numpy())
         present = np.unique(labels)
-        self._forget(np.bincount(labels, weights, self.classes))
+        self._forget(np.bincount(labels, weights, self.classes).astype(np.float64))
         if len(present) < 2:
             return
         booster = HistGradientBoostingClassifier(

@@ -43,7 +43,7 @@ def held_out_trees(
         behind = (losses - rival)[losses.isfinite() & rival.isfinite()]
         if float(behind.mean()) > CLEARLY * float(behind.std()) / math.sqrt(len(behind)):
             return {small: losses}
-    found = {}
+    found: dict[str, Tensor] = {}
     for leaves in LEAVES:
         found |= _staged(x, labels, classes, fold, ROUNDS, leaves, folds=FOLDS, seed=seed)
     return found
