@@ -103,7 +103,7 @@ class Forest(nn.Module):
 
     def _by_round(self, x: Tensor) -> Tensor:
         """What each round of boosting adds, [n, rounds, trees of a round]."""
-        return self._leaf_values(x.flatten(1)).unflatten(1, (self.rounds, self.outputs))
+        return self._leaf_values(x.flatten(1)).view(-1, self.rounds, self.outputs)
 
     def _leaf_values(self, rows: Tensor) -> Tensor:
         """The value of the leaf that each row comes to in each tree, [n, trees]."""
