@@ -111,6 +111,7 @@ class Mend(TrackedMethod):
         super().begin(task, ledgers)
         self.ledger = ledgers[0] if ledgers else None
         device = task.labels.device
+        self.rare = torch.bincount(task.labels, minlength=task.classes) < self.folds
         self.left_out = [left_out(self.folds, whole_lines=whole).to(device) for whole in (False, True)]
         self.position, self.between = (table.to(device) for table in lines_between(self.folds))
 
@@ -176,9 +177,13 @@ class Mend(TrackedMethod):
         self.reason, self.fitted = (None if judged.finding == FOUND else judged.reason), judged.fitted
 
     def _judge(self, rows: Tensor, probabilities: Tensor) -> tuple[Tensor, Judgement]:
-        """P(wrong) of these samples, 0 for those that are trusted or if no wrong labels are found."""
+        """P(wrong) of these samples, 0 for those that are trusted or if no wrong labels are found.
+
+        And 0 for classes with fewer samples than folds: a network that left some of them out hardly knows the class.
+        """
         judged = judge_predictions(self.task.labels[rows].cpu().numpy(), probabilities.cpu().numpy(), rough=True)
         wrong = torch.from_numpy(judged.probability).to(self.wrong) * (judged.finding == FOUND)
+        wrong[self.rare[self.task.labels[rows]]] = 0.0
         if self.task.trusted is not None:
             wrong[torch.isin(rows, self.task.trusted.index.to(rows.device))] = 0.0
         return wrong, judged
