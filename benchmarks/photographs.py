@@ -11,8 +11,6 @@ project and the extras photos and cleanlab. Measured on a quiet machine; rows th
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,11 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
-from common import kept_results, mean_of, stamp
-from sklearn.metrics import average_precision_score, roc_auc_score
+from common import SHARED, built, filled_blocks, kept_results, labelmend_run, mean_of, scores, stamp, true_labels
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
 HUMAN = SHARED / "data/cifar10n/labels.npz"
 CIFAR = ["cifar10", "--root", str(SHARED / "data/cifar10")]
 SUBSET = 2_000
@@ -59,48 +54,14 @@ ROWS = {
 }
 
 
-def built(trial: str, seed: int, folder: Path) -> Path:
-    """The folder of a trial's pictures; its truth lies beside it."""
-    maker = SHARED / "trials/make.py"
-    subprocess.run([sys.executable, maker, folder, "--only", trial, "--seed", str(seed)], check=True, stdout=sys.stderr)
-    return folder / trial
-
-
 def labelmend(row: Row, seed: int, folder: Path) -> dict[str, Any]:
     """One run of the command, as a user would start it."""
     source = [] if row.trial is None else [str(built(row.trial, seed, folder))]
     limit = [] if row.limit is None else ["--limit", str(row.limit)]
     seeded = ["--seed", str(seed)] if row.trial is None else []
-    words = [*source, *row.words, *limit, *seeded, "--out", str(folder / "run")]
-    command = [str(Path(sys.executable).with_name("labelmend")), "train", *words]
-    started = time.perf_counter()
-    subprocess.run(command, check=True, stdout=sys.stderr)
-    seconds = time.perf_counter() - started
-    described = json.loads((folder / "run/run.json").read_text())
-    labels = pq.read_table(folder / "run/labels.parquet").to_pydict()
-    columns = {name: np.array(values) for name, values in labels.items()}
-    if row.trial is not None:
-        columns["truth"] = _truth(folder / f"{row.trial}.truth.csv", labels["id"])
-    wrong, flagged = columns["given"] != columns["truth"], columns["verdict"] != "keep"
-    chosen, probability = described["chosen"], columns["noisy_probability"]
-    return scores(wrong, -columns["rank"], flagged) | {
-        "accuracy": described["summary"]["last_accuracy"],
-        "expected_precision": float(probability[flagged].mean()) if flagged.any() else None,
-        "estimated_rate": float(probability.mean()),
-        "net": chosen["net"],
-        "epochs": chosen["epochs"],
-        "method": chosen["method"],
-        "seconds": round(seconds, 1),
-        "command": " ".join(["labelmend train", *words]).replace(str(SHARED), "../shared").replace(str(folder), "OUT"),
-    }
-
-
-def _truth(path: Path, ids: list[str]) -> Any:
-    import csv
-
-    with path.open(newline="") as stream:
-        known = {line["id"]: line["truth"] for line in csv.DictReader(stream)}
-    return np.array([known[id] for id in ids])
+    words = [*source, *row.words, *limit, *seeded]
+    found = labelmend_run(words, folder, truth=None if row.trial is None else folder / f"{row.trial}.truth.csv")
+    return found | {"command": found["command"].replace(str(SHARED), "../shared")}
 
 
 def logistic_regression(row: Row, seed: int, folder: Path) -> dict[str, Any]:
@@ -128,7 +89,7 @@ def logistic_regression(row: Row, seed: int, folder: Path) -> dict[str, Any]:
     flagged = find_label_issues(y, probabilities, n_jobs=1)
     truth = data.labels.truth
     if truth is None:
-        names = _truth(folder / f"{row.trial}.truth.csv", list(data.ids))
+        names = true_labels(folder / f"{row.trial}.truth.csv", list(data.ids))
         right = np.array([list(data.class_names).index(name) for name in names])
     else:
         right = truth.numpy()
@@ -163,26 +124,13 @@ def cross_validated(row: Row, seed: int, folder: Path) -> dict[str, Any]:
     flagged = find_label_issues(given, probabilities, n_jobs=1)
     truth = whole.data.labels.truth
     if truth is None:
-        names = _truth(folder / f"{row.trial}.truth.csv", list(whole.data.ids))
+        names = true_labels(folder / f"{row.trial}.truth.csv", list(whole.data.ids))
         right = np.array([list(whole.data.class_names).index(name) for name in names])
     else:
         right = truth.numpy()
     found = scores(right != given, 1 - get_label_quality_scores(given, probabilities), flagged)
     more = {"net": whole.choices.net, "epochs": whole.choices.epochs, "estimated_rate": float(flagged.mean())}
     return found | more | {"accuracy": None, "seconds": round(time.perf_counter() - started, 1)}
-
-
-def scores(wrong: Any, suspicion: Any, flagged: Any) -> dict[str, Any]:
-    """How well wrong labels are ranked and flagged."""
-    hits, flags = int((wrong & flagged).sum()), int(flagged.sum())
-    return {
-        "auc": float(roc_auc_score(wrong, suspicion)),
-        "average_precision": float(average_precision_score(wrong, suspicion)),
-        "f1": 2 * hits / max(flags + int(wrong.sum()), 1),
-        "precision": hits / max(flags, 1),
-        "recall": hits / max(int(wrong.sum()), 1),
-        "real_rate": float(wrong.mean()),
-    }
 
 
 SYSTEMS: dict[str, Callable[[Row, int, Path], dict[str, Any]]] = {
@@ -230,14 +178,7 @@ def commands(measured: list[dict[str, Any]]) -> str:
 
 def filled(page: str, measured: list[dict[str, Any]]) -> str:
     """A page with its tables as the results have them now."""
-    for name, text in (("results", table(measured)), ("commands", commands(measured))):
-        begin, end = f"<!-- {name} -->\n", f"\n<!-- /{name} -->"
-        before, _, rest = page.partition(begin)
-        _, found, after = rest.partition(end)
-        if not found:
-            raise ValueError(f"the page has no block {name}")
-        page = before + begin + text + end + after
-    return page
+    return filled_blocks(page, {"results": table(measured), "commands": commands(measured)})
 
 
 def main() -> None:

@@ -82,7 +82,8 @@ class Learner:
     `trained` is the network as it is called in training where that is another object, such as one that shares its
     gradients with other processes. `fresh` builds the network again as it was before its first step. With `average`,
     the decay of an average of the weights, that average predicts in evaluation: it is what is tracked, guessed by and
-    tested, whatever the method.
+    tested, whatever the method. A network that does not learn by gradients has `fit`: it takes all inputs, their
+    targets [n, C] and a generator, and replaces what was learned before.
     """
 
     def __init__(
@@ -94,8 +95,10 @@ class Learner:
         trained: nn.Module | None = None,
         fresh: Callable[[], nn.Module] | None = None,
         average: float | None = None,
+        fit: Callable[[Tensor, Tensor, torch.Generator], None] | None = None,
     ) -> None:
         self.network = network
+        self.fit = fit
         self.fresh = fresh
         self.optimiser = optimiser
         self.backward = backward

@@ -10,7 +10,8 @@ from torch.nn import functional as F  # noqa: N812
 from labelmend.core import Batch, Learner, Step, Task
 from labelmend.detect.ledger import Ledger
 from labelmend.errors import InputError, InterruptedRunError
-from labelmend.methods.mend import LINES, Mend, MendOptions, corrected, left_out, lines_between, stratified_folds
+from labelmend.methods.fold_plan import LINES, left_out, lines_between, stratified_folds
+from labelmend.methods.mend import Mend, MendOptions, corrected
 from labelmend.training.config import TrainConfig
 from labelmend.training.prepare import prepare
 from labelmend.training.session import train
@@ -253,3 +254,15 @@ def test_one_network_learns_every_sample():
     loss = method.step([learner], batch, 1, torch.Generator().manual_seed(0))
     assert float(loss) > 0
     assert not torch.equal(learner.network.weight, before)
+
+
+def test_labels_of_a_class_smaller_than_the_folds_are_never_corrected():
+    labels = torch.tensor([0, 1] * 100 + [2] * 3)
+    predicted = torch.full((203, 3), 0.01)
+    predicted[torch.arange(203), torch.where(torch.arange(203) % 10 == 0, 1 - labels.clamp(max=1), labels % 2)] = 0.98
+    mend = Mend(MendOptions(folds=7), 2)
+    mend.begin(Task(labels, 3, 2))
+    wrong, judged = mend._judge(torch.arange(203), predicted)
+    assert judged.probability[-3:].min() > 0.5
+    assert wrong[-3:].tolist() == [0, 0, 0]
+    assert wrong[0] > 0.5

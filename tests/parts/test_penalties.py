@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from labelmend.parts.penalties import UniformPrior
+from labelmend.parts.penalties import EstimatedPrior, UniformPrior
 
 
 def literal_divergence(logits):
@@ -56,3 +56,33 @@ def test_descending_the_penalty_evens_out_the_mean_prediction():
     before = UniformPrior(1.0)(logits)
     before.backward()
     assert UniformPrior(1.0)(logits - 5 * logits.grad) < before
+
+
+RARE = torch.tensor([0] * 95 + [1] * 5)
+
+
+def begun(labels, classes, **options):
+    penalty = EstimatedPrior(1.0, **options)
+    penalty.begin(labels, classes)
+    return penalty
+
+
+def test_a_mean_prediction_with_the_shares_of_the_labels_costs_nothing():
+    shares = torch.tensor([96 / 102, 6 / 102])
+    assert begun(RARE, 2)(shares.log().expand(8, 2)).item() == pytest.approx(0, abs=1e-6)
+    assert UniformPrior(1.0)(shares.log().expand(8, 2)).item() > 0.5
+
+
+def test_a_rare_class_that_is_never_predicted_costs_something():
+    assert begun(RARE, 2)(torch.tensor([[5.0, -5.0]]).expand(8, 2)).item() > 0.1
+
+
+def test_classes_that_are_nearly_equal_cost_what_the_paper_says():
+    logits = torch.randn(32, 2, generator=torch.Generator().manual_seed(0))
+    nearly = torch.tensor([0] * 60 + [1] * 40)
+    assert torch.equal(begun(nearly, 2, tolerated=2.0)(logits), UniformPrior(1.0)(logits))
+    assert not torch.equal(begun(RARE, 2, tolerated=2.0)(logits), UniformPrior(1.0)(logits))
+
+
+def test_a_class_without_labels_is_not_impossible():
+    assert math.isfinite(begun(RARE, 3)(torch.randn(8, 3, generator=torch.Generator().manual_seed(0))).item())

@@ -13,6 +13,9 @@ from ..errors import StorageError
 from .kinds import Augment, Normaliser
 from .kinds.images import ImageFiles
 
+SWEPT = 4_096
+"""Rows of a table that are predicted at once by a network that learns everything at once."""
+
 
 def sweep_size(device: torch.device | str) -> int:
     """Samples in a batch without gradients: few on a CPU, so that what the layers hand on stays in the cache."""
@@ -58,6 +61,7 @@ class SampleFeed:
         self.augment = augment
         self.share = share
         self.workers = workers
+        self.sweep_rows = sweep_size(device)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -82,7 +86,7 @@ class SampleFeed:
         """Every sample once, or every one of these rows, in order; augmented if a generator is given."""
         home = self.device if isinstance(self.inputs, Tensor) else torch.device("cpu")
         rows = torch.arange(len(self), device=home) if rows is None else rows.to(home)
-        for index, inputs in self._loaded(torch.split(rows, sweep_size(self.device))[self.share.part]):
+        for index, inputs in self._loaded(torch.split(rows, self.sweep_rows)[self.share.part]):
             view = self.normalise(inputs) if rng is None else self._view(inputs, rng)
             yield Batch(view, self.labels[index], index)
 
@@ -116,6 +120,35 @@ class SampleFeed:
 
     def _view(self, inputs: Tensor, rng: torch.Generator) -> Tensor:
         return self.normalise(inputs if self.augment is None else self.augment(inputs, rng))
+
+
+class WholeFeed(SampleFeed):
+    """All samples of a table as one batch, in their order, once for each network that learns them all at once."""
+
+    def __init__(
+        self,
+        inputs: Tensor,
+        labels: Tensor,
+        *,
+        normalise: Normaliser,
+        times: int,
+        device: torch.device | str = "cpu",
+        share: ProcessShare = WHOLE,
+    ) -> None:
+        super().__init__(inputs, labels, normalise=normalise, batch_size=len(inputs), device=device, share=share)
+        self.times = times
+        self.sweep_rows = SWEPT
+
+    @property
+    def steps(self) -> int:
+        """Networks that learn."""
+        return self.times
+
+    def shuffled(self, draws: Draws, *, views: int = 1, start: int = 0) -> Iterator[Batch]:
+        """The same batch for each network from `start` on; nothing is drawn."""
+        assert isinstance(self.inputs, Tensor)
+        batch = Batch(self.normalise(self.inputs), self.labels, torch.arange(len(self), device=self.device))
+        return (batch for _ in range(start, self.times))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from torch import Tensor
 from ..core import generator
 from ..errors import InputError
 from ..mixture.margins import MarginMixture, Points, why_unfit
-from .judge import CLEAN, FOUND, UNKNOWN, Finding, Judgement, best_threshold, judge_predictions, ranks
+from .judge import CLEAN, FOUND, UNKNOWN, Average, Finding, Judgement, best_threshold, judge_predictions, ranks
 from .ledger import Ledger
 from .predictions import Floats, as_array, checked
 
@@ -52,21 +52,27 @@ def judge_passes(labels: Any, probabilities: Any) -> Judgement:
 
 
 def judge_ledgers(
-    ledgers: Sequence[Ledger], labels: Tensor, classes: int, *, by_predictions: bool = False, held_out: bool = True
+    ledgers: Sequence[Ledger],
+    labels: Tensor,
+    classes: int,
+    *,
+    by_predictions: bool = False,
+    held_out: bool = True,
+    average: Average | None = None,
 ) -> Judgement:
     """Judge all labels by what the tracking passes of a run recorded, one ledger for each network.
 
     `by_predictions` leaves the margins out, which tell nothing more where labels were held out or corrected by the same
-    judge; the networks that predicted then learned other samples, unless not `held_out`.
-    Paper: judges by the loss of one epoch and has no such step. What is averaged over training ranks labels better, as
-    Pleiss et al. (2020) found for margins between logits.
+    judge; the networks that predicted then learned other samples, unless not `held_out`. `average` is that of
+    `judge_predictions`. Paper: judges by the loss of one epoch and has no such step. What is averaged over training
+    ranks labels better, as Pleiss et al. (2020) found for margins between logits.
     """
     means = [ledger.mean_probs for ledger in ledgers]
     if any(mean is None for mean in means):
         return _judge_margins(ledgers, labels.cpu(), classes)
     mean = torch.stack([mean.float().cpu() for mean in means if mean is not None]).mean(dim=0)
     in_sample = by_predictions and not held_out
-    judged = judge_predictions(labels.cpu().numpy(), mean.numpy(), in_sample=in_sample)
+    judged = judge_predictions(labels.cpu().numpy(), mean.numpy(), in_sample=in_sample, average=average)
     return judged if by_predictions else _combined(_judge_margins(ledgers, labels.cpu(), classes), judged)
 
 

@@ -1,5 +1,6 @@
 """The judge: P(wrong) of every label, from what a network predicted for the samples."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -75,14 +76,24 @@ class Judgement:
         return replace(self, probability=probability, score=score, rate=float(probability.mean()))
 
 
+Average = Callable[[Predictions, Floats, Ints, Sharpness], tuple[Floats, float]]
+"""How several readings of predictions become one, such as `readings.averaged_readings`."""
+
+
 def judge_predictions(
-    labels: ArrayLike, probabilities: Any, *, rough: bool = False, in_sample: bool = False
+    labels: ArrayLike,
+    probabilities: Any,
+    *,
+    rough: bool = False,
+    in_sample: bool = False,
+    average: Average | None = None,
 ) -> Judgement:
     """Judge labels [n] by probabilities [n, C] of a network that was not trained on the sample it predicts.
 
     One setting serves all data. Predictions are calibrated against the given labels, so that their temperature does not
     matter; then two ways to be wrong are fitted (see `two_ways`), for a truth as sharp as can be told (see
     `sharpness`). A `rough` judgement is fitted to fewer samples and has no interval, which is enough to train by.
+    `average` takes several readings of the predictions into account, as is better for tables.
 
     Predictions of samples that the network was trained on give too few wrong labels where it memorised them: what is
     memorised looks right. `in_sample` is for those of a run too short for that. What such a network doubts of its
@@ -105,10 +116,13 @@ def judge_predictions(
     doubted = predictions.predicted() != predictions.labels
     learned, sigmas = _learned(predictions, own)
     finding, reason = _finding(len(predictions), learned, sigmas, float(doubted.mean()), sharpness)
-    exponents = sharpness.estimate if finding == FOUND else np.ones(predictions.class_count)
-    start = START_AMBIGUITY if finding == FOUND else 0.0
-    habits, ambiguity, _ = fit_two_ways(sharpened(some, exponents), own[rows], some, ambiguity=start)
-    after = posterior(sharpened(predictions, exponents), own, predictions, habits, ambiguity)
+    if finding == FOUND and average is not None:
+        after, ambiguity = average(predictions, own, rows, sharpness)
+    else:
+        exponents = sharpness.estimate if finding == FOUND else np.ones(predictions.class_count)
+        start = START_AMBIGUITY if finding == FOUND else 0.0
+        habits, ambiguity, _ = fit_two_ways(sharpened(some, exponents), own[rows], some, ambiguity=start)
+        after = posterior(sharpened(predictions, exponents), own, predictions, habits, ambiguity)
     probability = np.clip(1 - predictions.of_given(after).astype(np.float64), 0, 1)
     rival, agreement = _rivals(predictions, after, probability)
     rate = float(probability.mean())

@@ -39,8 +39,9 @@ UNSURE = (1.25, 1.5)
 class Sharpness:
     """Exponents g for samples that are taken for each class, [C]: the estimate, and others that are plausible, [k, C].
 
-    `overall` is their mean before the allowance for overshoot, `strength` how far easy samples decide, from 0 to 1, and
-    `habit_gain` the log-likelihood a label that class habits gain over none.
+    `overall` is their mean before the allowance for overshoot, `strength` how far easy samples decide, from 0 to 1,
+    `habit_gain` the log-likelihood a label that class habits gain over none, and `likely` the exponent at which it is
+    largest.
     """
 
     estimate: Floats
@@ -48,6 +49,7 @@ class Sharpness:
     overall: float
     strength: float
     habit_gain: float
+    likely: float
 
 
 def estimate_sharpness(predictions: Predictions, *, in_sample: bool = False) -> Sharpness:
@@ -67,7 +69,7 @@ def estimate_sharpness(predictions: Predictions, *, in_sample: bool = False) -> 
     steps = [sign * float(np.log(factor)) for factor in UNSURE for sign in (-1, 1)]
     plausible = np.stack([*(estimate + step for step in steps), easy, np.full_like(easy, overshoot * by_likelihood)])
     overall = float(np.exp((strength * easy + (1 - strength) * by_likelihood) @ counts / counts.sum()))
-    return Sharpness(np.exp(estimate), np.exp(np.maximum(plausible, 0)), overall, strength, habit_gain)
+    return Sharpness(np.exp(estimate), np.exp(np.maximum(plausible, 0)), overall, strength, habit_gain, likely)
 
 
 def _easy_exponent(log_probs: Floats, share: float) -> float:

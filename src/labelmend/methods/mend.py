@@ -18,30 +18,31 @@ round learns a label of fold c, it is corrected by the network that left out the
 networks as folds, and the design has no third round.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from ..core import Batch, Learner, Mix, NoiseEstimate, Step, Task, generator
+from ..core import Batch, Draws, Feed, Learner, Mix, NoiseEstimate, Step, Task
 from ..detect.judge import FOUND, Judgement, judge_predictions
 from ..detect.ledger import Ledger
 from ..errors import InputError
 from ..parts.losses import soft_cross_entropy
 from ..parts.mixing import Mixup
+from .fold_plan import LINES, left_out, lines_between, stratified_folds
 from .registry import method
 from .timeline import Timeline
 from .tracked import TrackedMethod, TrackedOptions, setting
 
-LINES = {1: (0,), 3: (0, 1), 7: (0, 1, 3), 13: (0, 1, 3, 9)}
-"""For each number of folds, those of line 0; line i has them moved on by i. Any two folds are on exactly one line."""
 MOST_KEPT = 1 << 27
 """Probabilities of the first round, of 2 bytes each, up to which they are kept for the second."""
 SMALLEST = 1e-6
 SHORT, NEWEST, MIXED = 25, 1.0, 1.0
 """Epochs in which one network hardly memorises: its newest predictions are the best, and count alone. In a longer run
 all passes count alike, and mixup with this alpha keeps it from memorising."""
+MEASURED = 4_096
+"""Samples by which the training loss is told of networks that learn everything at once."""
 SMOOTHING = 0.1
 """Of the targets of one network, which would otherwise grow ever surer of single labels."""
 
@@ -93,6 +94,7 @@ class Mend(TrackedMethod):
         self.reason: str | None = "no tracking pass yet"
         self.fitted: dict[str, float] = {}
         self.ledger: Ledger | None = None
+        self.turn = 0
 
     def initial_state(self, task: Task) -> Mapping[str, Tensor]:
         """The fold of each sample, P(wrong), and of each line through its fold P(wrong) and predictions, [n, lines]."""
@@ -109,6 +111,7 @@ class Mend(TrackedMethod):
         super().begin(task, ledgers)
         self.ledger = ledgers[0] if ledgers else None
         device = task.labels.device
+        self.rare = torch.bincount(task.labels, minlength=task.classes) < self.folds
         self.left_out = [left_out(self.folds, whole_lines=whole).to(device) for whole in (False, True)]
         self.position, self.between = (table.to(device) for table in lines_between(self.folds))
 
@@ -174,10 +177,14 @@ class Mend(TrackedMethod):
         self.reason, self.fitted = (None if judged.finding == FOUND else judged.reason), judged.fitted
 
     def _judge(self, rows: Tensor, probabilities: Tensor) -> tuple[Tensor, Judgement]:
-        """P(wrong) of these samples, 0 for those that are trusted or if no wrong labels are found."""
+        """P(wrong) of these samples, 0 for those that are trusted or if no wrong labels are found.
+
+        And 0 for classes with fewer samples than folds: a network that left some of them out hardly knows the class.
+        """
         labels, in_sample = self.task.labels[rows].cpu().numpy(), not self.cross_fitted
         judged = judge_predictions(labels, probabilities.cpu().numpy(), rough=True, in_sample=in_sample)
         wrong = torch.from_numpy(judged.probability).to(self.wrong) * (judged.finding == FOUND)
+        wrong[self.rare[self.task.labels[rows]]] = 0.0
         if self.task.trusted is not None:
             wrong[torch.isin(rows, self.task.trusted.index.to(rows.device))] = 0.0
         return wrong, judged
@@ -207,6 +214,25 @@ class Mend(TrackedMethod):
             elif not self.cross_fitted and self.ledger is not None and self.ledger.mean_probs is not None:
                 labels = corrected(labels, beyond_doubt(self.wrong[index]), self.ledger.mean_probs[index])
         return labels * (1 - self.smoothing) + self.smoothing / step.classes
+
+    def batches(self, feed: Feed, draws: Draws, *, start: int = 0) -> Iterator[Batch]:
+        for turn, batch in enumerate(super().batches(feed, draws, start=start), start):
+            self.turn = turn
+            yield batch
+
+    def step(self, learners: Sequence[Learner], batch: Batch, epoch: int, rng: torch.Generator) -> Tensor:
+        """A step of gradients; or, of networks that learn everything at once, the next one does, from all samples."""
+        learner = learners[self.turn % self.folds]
+        if learner.fit is None:
+            return super().step(learners, batch, epoch, rng)
+        network = self.turn % self.folds
+        learned = ~self.out(epoch)[network, self.fold[batch.index]]
+        step = Step(learner, batch, epoch, rng, self.task.classes)
+        inputs, targets = batch.inputs[learned], self.targets(step, network)[learned]
+        learner.fit(inputs, targets, rng)
+        with torch.no_grad():
+            scores = learner.network(inputs[:MEASURED])
+        return soft_cross_entropy(scores, targets[:MEASURED]).mean() / self.folds
 
     def objectives(
         self, learners: Sequence[Learner], batch: Batch, epoch: int, rng: torch.Generator
@@ -250,41 +276,6 @@ def beyond_doubt(wrong: Tensor) -> Tensor:
     tensor([0.0000, 0.0000, 0.8000, 1.0000])
     """
     return (2 * wrong - 1).clamp_min(0)
-
-
-def left_out(folds: int, *, whole_lines: bool) -> Tensor:
-    """Whether each network leaves out each fold, [networks, folds]: one fold each, or a whole line."""
-    moved = (torch.arange(folds)[None] - torch.arange(folds)[:, None]) % folds
-    return torch.isin(moved, torch.tensor(LINES[folds] if whole_lines else (0,)))
-
-
-def lines_between(folds: int) -> tuple[Tensor, Tensor]:
-    """Where each fold is in line 0, [folds], and where the second of two folds is in the line through both.
-
-    A fold is in several lines, each time in another position, so that the position tells the line. Entries that nobody
-    may ask for are 0.
-    """
-    position = torch.zeros(folds, dtype=torch.long)
-    between = torch.zeros(folds, folds, dtype=torch.long)
-    for place, fold in enumerate(LINES[folds]):
-        position[fold] = place
-        for other in LINES[folds]:
-            for line in range(folds if other != fold else 0):
-                between[(other + line) % folds, (fold + line) % folds] = place
-    return position, between
-
-
-def stratified_folds(labels: Tensor, folds: int) -> Tensor:
-    """The fold of each sample, every class spread evenly over the folds; depends on the labels only.
-
-    >>> stratified_folds(torch.tensor([0, 1, 0, 1, 0, 1, 0, 1]), 2).bincount().tolist()
-    [4, 4]
-    """
-    order = torch.randperm(len(labels), generator=generator(0, "folds"))
-    by_class = order[labels[order].sort(stable=True).indices]
-    fold = torch.empty(len(labels), dtype=torch.long)
-    fold[by_class] = torch.arange(len(labels)) % folds
-    return fold
 
 
 def _either(numbers: Iterable[int]) -> str:

@@ -7,7 +7,7 @@ from ..core import Method, Step
 from ..errors import InputError
 from ..mixture import noise_model
 from ..parts.mixing import DynamicMixup, Mixup
-from ..parts.penalties import UniformPrior
+from ..parts.penalties import EstimatedPrior, UniformPrior
 from ..parts.targets import Corrected, Fixed, Guess, GuessShare, Predictions, Tempered, hard, in_training_mode, soft
 from .noise_tracker import NoiseTracker, far_apart
 from .phases import Phases
@@ -19,6 +19,8 @@ from .variants import VARIANTS, PaperVariant
 
 PUBLISHED = {"plain": (120, (30, 80, 110), 30), "mixup": (300, (100, 250), 105)}
 """Epochs, learning-rate drops and warm-up of the two training schedules (Appendix B)."""
+UNEQUAL = 2.0
+"""Labels of the largest class over those of the smallest, up to which classes are taken to be equal, as published."""
 GUIDED_FOR = 5
 """Epochs of dynamic mixup before its bootstrapping: 106 to 110."""
 
@@ -38,6 +40,9 @@ class PaperOptions:
         None, "epochs between two tracking passes; 0.5: two each; none takes the preset's", least=0.01
     )
     eta: float = setting(1.0, "strength of the class-balance penalty R (Eq. 14)", least=0)
+    prior: Literal["auto", "uniform", "estimated"] = setting(
+        "auto", "class shares of R: equal, or those of the labels; auto: as published unless they are very unequal"
+    )
     mixup_alpha: float = setting(32.0, "mixup draws shares from Beta(a, a)", least=1e-3)
     coldest: float = setting(0.001, "last temperature of md-dyr-sh", least=1e-6)
     fixed_share: float | None = setting(None, "one share w for all samples in place of the mixture's", least=0, most=1)
@@ -83,6 +88,13 @@ class PaperParts:
         }
         return Corrected(guess, share, predictions[self.details.guess_from])
 
+    def penalty(self) -> UniformPrior | EstimatedPrior:
+        """The class-balance penalty R (Eq. 14), with equal class shares or those of the labels."""
+        prior, eta = self.options.prior, self.options.eta
+        if prior == "uniform" or (prior == "auto" and self.options.details != "fast"):
+            return UniformPrior(eta)
+        return EstimatedPrior(eta, tolerated=1.0 if prior == "estimated" else UNEQUAL)
+
     def dynamic_mixup(self, *, bootstrapping: bool) -> DynamicMixup:
         """Mixing guided by the noise model (Eq. 15)."""
         half = bootstrapping and self.details.half_target_share
@@ -110,8 +122,8 @@ def _bootstrapping(options: PaperOptions, epochs: int, guess: Guess, *, share: f
 
 def _mixup_dynamic(options: PaperOptions, epochs: int, guess: Guess) -> Method:
     parts = PaperParts(options, epochs, "mixup", soft_guess=guess is soft)
-    name, penalty = "mixup + dynamic bootstrapping", UniformPrior(options.eta)
-    corrected = Recipe(name, targets=parts.corrected(guess), mixing=parts.mixup, penalty=penalty)
+    name = "mixup + dynamic bootstrapping"
+    corrected = Recipe(name, targets=parts.corrected(guess), mixing=parts.mixup, penalty=parts.penalty())
     return parts.phases((1, Recipe("mixup warm-up", mixing=parts.mixup)), (parts.corrects_from, corrected))
 
 
@@ -122,7 +134,7 @@ def _dynamic_mixup_dynamic(parts: PaperParts, guess: Guess) -> Method:
         "dynamic mixup + dynamic bootstrapping",
         targets=parts.corrected(guess),
         mixing=parts.dynamic_mixup(bootstrapping=True),
-        penalty=UniformPrior(parts.options.eta),
+        penalty=parts.penalty(),
     )
     begin = parts.corrects_from
     return parts.phases((1, warm_up), (begin, guided), (begin + GUIDED_FOR, corrected))

@@ -1,10 +1,12 @@
 """Recipes in the order of their epochs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from ..core import Step
+from ..core import Step, Task
+from ..detect.ledger import Ledger
+from ..parts.penalties import EstimatedPrior
 from .noise_tracker import NoiseTracker
 from .recipe import Recipe
 from .timeline import Timeline
@@ -29,6 +31,12 @@ class Phases(TrackedMethod):
         self.track_augmented = track_augmented
         if keep_mean_log_probs:
             self.records = self.records | {"mean_log_probs"}
+
+    def begin(self, task: Task, ledgers: Sequence[Ledger] = ()) -> None:
+        super().begin(task, ledgers)
+        for recipe in self.recipes.values():
+            if isinstance(recipe.penalty, EstimatedPrior):
+                recipe.penalty.begin(task.labels, task.classes)
 
     def recipe(self, epoch: int) -> Recipe:
         """The recipe in force in this epoch."""

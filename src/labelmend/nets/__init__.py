@@ -17,9 +17,11 @@ from .fast import FastNet
 from .preact_resnet import NormAt, PreActResNet
 from .resnet import ResNet
 from .small import MLP, ConvNet, Linear
+from .trees import TREES, Forest, build_trees
 
 TIMM = "timm:"
 LARGEST_HEADER = 4 << 20
+USUAL_TREES = "trees-60x8"
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,9 @@ NETS = {
     "slim-resnet": Net("the same in slim, for CPUs", 8, _resnet([1] * 3, [16, 32, 64])),
     "convnet": Net("three convolutions, for small images", 4, lambda shape, classes, _: ConvNet(shape[0], classes)),
     "linear": Net("a linear classifier, for wide rows", 0, lambda shape, classes, _: Linear(math.prod(shape), classes)),
+    TREES: Net(
+        "gradient-boosted trees, for tables", 0, lambda shape, classes, _: build_trees(USUAL_TREES, shape, classes)
+    ),
     "mlp": Net("two hidden layers, for tables", 0, lambda shape, classes, _: MLP(math.prod(shape), classes)),
 }
 
@@ -74,6 +79,8 @@ def build_net(
         return _timm(name, rng, in_chans=shape[0], num_classes=classes)
     if name.startswith(BACKBONE):
         return _fine_tuned(name, shape, classes, rng)
+    if name != TREES and is_trees(name):
+        return build_trees(name, shape, classes)
     net = lookup("net", name, NETS)
     if net.smallest and len(shape) != 3:
         raise InputError(f"net {name} takes images, but the samples are feature rows of shape {tuple(shape)}; use mlp")
@@ -84,6 +91,11 @@ def build_net(
     with torch.random.fork_rng(devices=[]):
         torch.set_rng_state(rng.get_state())
         return net.build(shape, classes, norm_at)
+
+
+def is_trees(name: str | None) -> bool:
+    """Whether a network of this name is a forest, which does not learn by gradients."""
+    return name is not None and (name == TREES or name.startswith(f"{TREES}-"))
 
 
 def start_from(network: nn.Module, source: str) -> list[str]:
@@ -155,12 +167,15 @@ __all__ = [
     "FAST_NETS",
     "MLP",
     "NETS",
+    "TREES",
     "ConvNet",
     "FastNet",
+    "Forest",
     "Linear",
     "Net",
     "PreActResNet",
     "build_net",
+    "is_trees",
     "parameter_groups",
     "read_weights",
     "start_from",

@@ -8,11 +8,11 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from ..core import Learner, Task, generator
-from ..data.feed import ProcessShare, SampleFeed, TrustedSamples
+from ..data.feed import ProcessShare, SampleFeed, TrustedSamples, WholeFeed
 from ..data.kinds import Normaliser
 from ..data.samples import Samples
 from ..methods.variants import VARIANTS
-from ..nets import BACKBONE, FAST_NETS, FastNet, build_net, start_from
+from ..nets import BACKBONE, FAST_NETS, FastNet, Forest, build_net, is_trees, start_from
 from ..nets.preact_resnet import NormAt
 from .observer import Observer
 from .optimiser import rates_of
@@ -34,9 +34,10 @@ def assemble(
 ) -> Trainer:
     """The trainer of a run, at its first epoch."""
     data, choices, processes = prepared.data, prepared.choices, Processes()
-    feed = _feed(prepared, accelerator, data, normalise, training=True)
-    test = None if data.test is None else _feed(prepared, accelerator, data.test, normalise, training=False)
     method = prepared.entry.build(prepared.options, choices.epochs)
+    whole = method.networks if is_trees(choices.net) else None
+    feed = _feed(prepared, accelerator, data, normalise, training=True, whole=whole)
+    test = None if data.test is None else _feed(prepared, accelerator, data.test, normalise, training=False)
     truth = data.labels.truth
     trusted = None if data.trusted is None else _trusted(prepared, accelerator, data.trusted, normalise)
     return Trainer(
@@ -59,8 +60,25 @@ def assemble(
 
 
 def _feed(
-    prepared: Prepared, accelerator: Accelerator, samples: Samples, normalise: Normaliser, *, training: bool
+    prepared: Prepared,
+    accelerator: Accelerator,
+    samples: Samples,
+    normalise: Normaliser,
+    *,
+    training: bool,
+    whole: int | None = None,
 ) -> SampleFeed:
+    """Batches of samples, or all of them for so many networks that learn everything at once."""
+    if whole is not None:
+        assert isinstance(samples.inputs, Tensor)
+        return WholeFeed(
+            samples.inputs,
+            samples.labels.observed,
+            normalise=normalise,
+            times=whole,
+            device=accelerator.device,
+            share=ProcessShare(accelerator.process_index, accelerator.num_processes),
+        )
     return SampleFeed(
         samples.prepared,
         samples.labels.observed,
@@ -115,8 +133,19 @@ def _learner(prepared: Prepared, accelerator: Accelerator, normalise: Normaliser
         backward=accelerator.backward,
         trained=trained,
         fresh=lambda: _network(prepared, normalise, number),
-        average=settings.average,
+        average=None if isinstance(network, Forest) else settings.average,
+        fit=_tree_fit(network) if isinstance(network, Forest) else None,
     )
+
+
+def _tree_fit(forest: Forest) -> Callable[[Tensor, Tensor, torch.Generator], None]:
+    """How trees learn: all samples at once, with the threads of the run."""
+
+    def fit(inputs: Tensor, targets: Tensor, rng: torch.Generator) -> None:
+        seed = int(torch.randint(1 << 31, (), generator=rng))
+        forest.fit(inputs, targets, seed=seed, threads=torch.get_num_threads())
+
+    return fit
 
 
 def norm_at(options: Any) -> NormAt:

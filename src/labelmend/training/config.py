@@ -61,8 +61,8 @@ class TrainConfig:
         default=None,
         metadata=about(
             TRAINING,
-            "fast-16 to fast-64, preact-resnet18, resnet50, slim-resnet, convnet, mlp, linear or timm:NAME; by default "
-            "chosen from the data and the time.",
+            "fast-16 to fast-64, preact-resnet18, resnet50, slim-resnet, convnet, mlp, linear, trees or timm:NAME; by "
+            "default chosen from the data and the time.",
         ),
     )
     epochs: int | None = field(

@@ -11,8 +11,9 @@ from torch import Tensor
 from ..data import Samples
 from ..data.kinds import Augment
 from ..data.kinds.images import Images
+from ..errors import InputError
 from ..methods.mend import MendOptions
-from ..nets import FAST_NETS
+from ..nets import FAST_NETS, TREES, is_trees
 from .budget import Cost, Fit, Work, default_seconds, fit_budget, measure
 from .config import Optimisation, TrainConfig
 from .engine import Engine, cpu_threads
@@ -30,6 +31,10 @@ FAST_BATCH = 256
 FEW_IMAGES, FOLDED_SECONDS = 5_000, 0.045
 """Images up to which `mend` judges them held-out, by several networks, and the seconds that each of them must have."""
 SMALL_NETS = ("convnet", "mlp", "linear")
+MANY_ROWS = 20_000
+"""Rows from which on trees are grown by two threads."""
+VAST, VAST_FOLDS = 200_000, 3
+"""Rows from which on fewer networks judge them, since each has enough to learn."""
 
 
 @dataclass
@@ -58,6 +63,7 @@ class Situation:
     networks: int
     seconds: float | None
     before: Mapping[str, Any]
+    rounds: int = 1
 
 
 def choose_defaults(situation: Situation, config: TrainConfig, optimisation: Optimisation) -> Defaults:
@@ -65,6 +71,7 @@ def choose_defaults(situation: Situation, config: TrainConfig, optimisation: Opt
     data, asked = situation.data, "as asked"
     nets, why_net = data.kind.default_nets(data.shape, on_gpu=situation.engine.on_gpu)
     nets = (config.net,) if config.net else nets
+    refuse_trees(situation, config)
     batch, why_batch = _batch(len(data), fast=nets[0] in FAST_NETS)
     batch = optimisation.batch_size or batch
     head = _head(situation, config, batch)
@@ -73,16 +80,21 @@ def choose_defaults(situation: Situation, config: TrainConfig, optimisation: Opt
     else:
         fit, why_net = Fit(head.net, config.epochs or head.epochs, 0.0), head.reason
         why_epochs = f"two rounds of about {head.epochs // 2}, enough for {len(data):,} rows"
-    threads, why_threads = _threads(fit.net)
+    if is_trees(fit.net):
+        fit, why_epochs = Fit(fit.net, situation.rounds, 0.0), "a round each: trees learn from all rows at once"
+        batch, why_batch = len(data), "all rows: trees learn from them at once"
+    threads, why_threads = _threads(fit.net, len(data))
     augment, why_augment = data.kind.augmentation(data.shape, optimisation.augment, gentle=fit.net in FAST_NETS)
     suited = None if head is None else head.optimiser
     optimiser, why_optimiser = optimiser_settings(fit.net, batch, optimisation, suited=suited)
+    if is_trees(fit.net):
+        why_optimiser = "none: trees do not learn by gradients"
     reasons = {
         "augment": why_augment,
         "batch_size": asked if optimisation.batch_size else why_batch,
         "epochs": asked if config.epochs else why_epochs,
         "method": _why_method(situation, config),
-        "net": asked if config.net else why_net,
+        "net": asked if config.net and config.net != TREES else why_net,
         "optimiser": why_optimiser,
         "threads": asked if config.threads else why_threads,
     }
@@ -102,7 +114,7 @@ def choose_defaults(situation: Situation, config: TrainConfig, optimisation: Opt
 def default_method(data: Samples, config: TrainConfig, *, on_gpu: bool) -> str:
     """The method where none is named: the library's own for rows and fast networks, else the paper's strongest."""
     if config.net is not None:
-        return "mend" if config.net in (*FAST_NETS, "linear") else "m-dyr-h"
+        return "mend" if config.net in (*FAST_NETS, "linear") or is_trees(config.net) else "m-dyr-h"
     nets, _ = data.kind.default_nets(data.shape, on_gpu=on_gpu)
     return "mend" if _are_rows(data) or nets[0] in FAST_NETS else "m-dyr-h"
 
@@ -121,7 +133,28 @@ def suited_options(options: Any, data: Samples, seconds: float | None) -> Any:
     if not isinstance(options, MendOptions) or options.folds is not None:
         return options
     few = len(data) <= FEW_IMAGES and (seconds is None or seconds >= FOLDED_SECONDS * len(data))
-    return replace(options, folds=FOLDS if _are_rows(data) or few else 1)
+    folds = VAST_FOLDS if len(data) >= VAST else FOLDS
+    return replace(options, folds=folds if _are_rows(data) or few else 1)
+
+
+def refuse_trees(situation: Situation, config: TrainConfig) -> None:
+    """Explain what trees cannot do, where it was asked for."""
+    if not is_trees(config.net):
+        return
+    if situation.method != "mend" or situation.networks < 2:
+        asked = situation.method if situation.method != "mend" else "mend with folds=1"
+        raise InputError(
+            f"--net {config.net} has no gradients, which {asked} learns by; trees are trained by mend with 3, 7 or 13 "
+            "folds: leave out --method, or choose --net mlp"
+        )
+    if not _are_rows(situation.data):
+        raise InputError(f"--net {config.net} takes rows of features, not images; choose --features, or another --net")
+    for name in ("epochs", "init"):
+        if getattr(config, name) is not None:
+            raise InputError(
+                f"--{name} says nothing to trees, which learn from all rows at once; leave it out, or set rounds of "
+                "boosting and leaves by the name, such as --net trees-60x8"
+            )
 
 
 def _are_rows(data: Samples) -> bool:
@@ -131,11 +164,12 @@ def _are_rows(data: Samples) -> bool:
 def _head(situation: Situation, config: TrainConfig, batch: int) -> HeadChoice | None:
     """The classifier that suits rows of features, for the method that judges them held-out."""
     data = situation.data
-    if not _are_rows(data) or situation.method != "mend" or config.net is not None:
+    if not _are_rows(data) or situation.method != "mend" or config.net not in (None, TREES):
         return None
     assert isinstance(data.inputs, Tensor)
     rows = data.kind.normaliser(data.inputs)(data.inputs)
-    return choose_head(rows, data.labels.observed, len(data.class_names), batch_size=batch, seed=config.seed)
+    classes = len(data.class_names)
+    return choose_head(rows, data.labels.observed, classes, batch_size=batch, seed=config.seed, only=config.net)
 
 
 def _fit(situation: Situation, config: TrainConfig, nets: Sequence[str], batch: int) -> tuple[Fit, str]:
@@ -162,7 +196,7 @@ def _costs(situation: Situation, config: TrainConfig, nets: Sequence[str], batch
     data, engine = situation.data, situation.engine
     costs = {}
     for net in nets:
-        with cpu_threads(config.threads or _threads(net)[0]):
+        with cpu_threads(config.threads or _threads(net, len(data))[0]):
             costs[net] = measure(
                 net,
                 data.shape,
@@ -192,7 +226,11 @@ def _batch(samples: int, *, fast: bool) -> tuple[int, str]:
     return (FAST_BATCH, "enough steps an epoch, each of them quick") if fast else (PAPER_BATCH, "the paper's")
 
 
-def _threads(net: str) -> tuple[int, str]:
+def _threads(net: str, samples: int) -> tuple[int, str]:
+    if is_trees(net):
+        many = samples >= MANY_ROWS
+        why = "more would not give the same bytes every time" if many else "so few rows are learned quickly"
+        return (min(2, available_cores()) if many else 1), f"for trees: {why}"
     if net in SMALL_NETS:
         return 1, "one: in a network this small, threads would mostly wait for each other"
     together = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))

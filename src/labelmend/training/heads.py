@@ -4,8 +4,8 @@ Wide rows, such as embeddings, are memorised by a network that suits a table of 
 predict the labels of samples that were left out, so that their log-loss tells which network and which weight decay to
 take. Wrong labels make every candidate's loss larger by about the same amount, and do not change the order.
 
-All candidates are trained at the same time, as one computation with a dimension for them, and by the same steps as in a
-run: `HEADS` with a triangular rate.
+All networks are trained at the same time, as one computation with a dimension for them, and by the same steps as in a
+run: `HEADS` with a triangular rate. Gradient-boosted trees are fitted one after another (see `trees`).
 """
 
 import math
@@ -17,9 +17,11 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from ..core import generator
-from ..methods.mend import stratified_folds
+from ..methods.fold_plan import stratified_folds
 from ..nets.small import WIDEST
+from ..nets.trees import TREES
 from .optimiser import HEADS, OptimiserSettings, triangular
+from .trees import affordable, held_out_trees
 
 LINEAR_DECAYS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 MLP_DECAYS = (1e-2, 3e-2)
@@ -69,27 +71,47 @@ class _Candidate:
     def mean(self) -> float:
         return float(self.losses.nanmean())
 
+    @property
+    def kind(self) -> str:
+        """What it is called in a reason."""
+        return TREES if self.net.startswith(TREES) else self.net
+
     def shortened(self, epochs: int) -> int:
-        """Of so many epochs those that are run."""
+        """Of so many epochs those that are run; trees learn everything at once."""
+        if self.kind == TREES:
+            return 1
         return max(2, epochs // EARLY) if self.early else epochs
 
 
-def choose_head(x: Tensor, labels: Tensor, classes: int, *, batch_size: int = 64, seed: int = 0) -> HeadChoice:
+def choose_head(
+    x: Tensor, labels: Tensor, classes: int, *, batch_size: int = 64, seed: int = 0, only: str | None = None
+) -> HeadChoice:
     """The classifier with the least log-loss on held-out given labels, for standardised rows x [n, columns].
 
     An MLP is taken only if it is better than the best linear classifier by more than a standard error of the
-    difference. Depends on the rows, the labels and the seed, and draws nothing from the global generator.
+    difference, and trees only if they are so much better than the better one of both. `only` compares candidates of
+    one kind. Depends on the rows, the labels and the seed, and draws nothing from the global generator.
     """
     some = torch.randperm(len(x), generator=generator(seed, "heads"))[:MOST_ROWS].sort().values.to(x.device)
     comparison = _Comparison(x[some].flatten(1).float(), labels[some], classes, batch_size, seed)
-    linear = min(comparison.linear(), key=lambda candidate: candidate.mean)
-    mlp = min(comparison.mlps(), key=lambda candidate: candidate.mean)
-    compared = mlp.losses.isfinite()
-    gain = (linear.losses - mlp.losses)[compared]
-    better = float(gain.mean()) > float(gain.std()) / math.sqrt(len(gain))
-    best, other = (mlp, linear) if better else (linear, mlp)
+    bests: list[_Candidate] = []
+    best: _Candidate | None = None
+    kinds = {"linear": comparison.linear, "mlp": comparison.mlps, TREES: comparison.trees}
+    for compare in kinds.values() if only is None else [kinds[only]]:
+        candidates = compare(best)
+        if candidates:
+            bests.append(min(candidates, key=lambda candidate: candidate.mean))
+            best = bests[-1] if best is None or _clearly_better(bests[-1], best) else best
+    assert best is not None
     epochs = best.shortened(round_epochs(len(x), batch_size))
-    return HeadChoice(best.net, best.weight_decay, ROUNDS * epochs, _reason(best, other, compared))
+    return HeadChoice(best.net, best.weight_decay, ROUNDS * epochs, _reason(best, bests))
+
+
+def _clearly_better(one: _Candidate, other: _Candidate) -> bool:
+    """Whether its held-out loss is less by more than a standard error of the difference."""
+    gain = other.losses - one.losses
+    gain = gain[gain.isfinite()]
+    return float(gain.mean()) > float(gain.std()) / math.sqrt(len(gain))
 
 
 def round_epochs(samples: int, batch_size: int) -> int:
@@ -102,13 +124,19 @@ def round_epochs(samples: int, batch_size: int) -> int:
     return min(MOST_EPOCHS, max(FEWEST_EPOCHS, -(-STEPS // steps)))
 
 
-def _reason(best: _Candidate, other: _Candidate, compared: Tensor) -> str:
-    names = {"linear": "linear", "mlp": "an MLP"}
-    losses = [float(candidate.losses[compared].mean()) for candidate in (best, other)]
-    return (
-        f"{names[best.net]} with weight decay {best.weight_decay:g}: log-loss {losses[0]:.2f} on held-out labels, "
-        f"against {losses[1]:.2f} for {'a linear classifier' if other.net == 'linear' else names[other.net]}"
-    )
+def _reason(best: _Candidate, bests: Sequence[_Candidate]) -> str:
+    """The choice in words, with its loss and those of the others on the samples that all were measured on."""
+    names = {"linear": "a linear classifier", "mlp": "an MLP", TREES: "gradient-boosted trees"}
+    compared = torch.stack([candidate.losses for candidate in bests]).isfinite().all(dim=0)
+    loss = {candidate.kind: float(candidate.losses[compared].mean()) for candidate in bests}
+    others = [f"{loss[other.kind]:.2f} for {names[other.kind]}" for other in bests if other is not best]
+    if best.kind == TREES:
+        rounds, leaves = best.net.removeprefix(f"{TREES}-").split("x")
+        what = f"gradient-boosted trees, {rounds} rounds of {leaves} leaves"
+    else:
+        what = f"{'linear' if best.net == 'linear' else 'an MLP'} with weight decay {best.weight_decay:g}"
+    against = f", against {' and '.join(others)}" if others else ""
+    return f"{what}: log-loss {loss[best.kind]:.2f} on held-out labels{against}"
 
 
 class _Comparison:
@@ -120,7 +148,7 @@ class _Comparison:
         self.epochs = round_epochs(len(x), batch_size)
         self.fold = stratified_folds(labels.cpu(), FOLDS).to(x.device)
 
-    def linear(self) -> list[_Candidate]:
+    def linear(self, best: _Candidate | None) -> list[_Candidate]:
         """Linear classifiers of all weight decays."""
         factor = min(1.0, (WIDEST / self.x.shape[1]) ** 0.5)
 
@@ -130,7 +158,7 @@ class _Comparison:
         losses = self._held_out(forward, [(self.x.shape[1], self.classes)], LINEAR_DECAYS, self.epochs, FOLDS)
         return [_Candidate("linear", decay, False, loss) for decay, loss in zip(LINEAR_DECAYS, losses, strict=True)]
 
-    def mlps(self) -> list[_Candidate]:
+    def mlps(self, best: _Candidate | None) -> list[_Candidate]:
         """MLPs as in `nets`, with all weight decays, stopped early or not; wide rows are compared in fewer folds."""
         columns, width = self.x.shape[1], MLP_WIDTH
         work = 3 * columns * width * len(self.x) * self.epochs * len(MLP_DECAYS)
@@ -148,6 +176,15 @@ class _Comparison:
             losses = self._held_out(forward, shapes, MLP_DECAYS, epochs, folds)
             found += [_Candidate("mlp", decay, early, loss) for decay, loss in zip(MLP_DECAYS, losses, strict=True)]
         return found
+
+    def trees(self, best: _Candidate | None) -> list[_Candidate]:
+        """Gradient-boosted trees of all sizes; none where they would take too long, unless nothing else is compared."""
+        if best is not None and not affordable(len(self.x), self.x.shape[1], self.classes):
+            return []
+        x, labels, fold = self.x.cpu(), self.labels.cpu(), self.fold.cpu()
+        rival = None if best is None else best.losses.cpu()
+        losses = held_out_trees(x, labels, self.classes, fold, seed=self.seed, rival=rival)
+        return [_Candidate(net, 0.0, False, loss.to(self.x.device)) for net, loss in losses.items()]
 
     def _held_out(
         self, forward: Forward, shapes: Sequence[tuple[int, int]], decays: Sequence[float], epochs: int, folds: int

@@ -13,6 +13,7 @@ from ..core import Draws
 from ..data.kinds import Normaliser
 from ..detect.dynamics import judge_ledgers
 from ..detect.judge import FOUND
+from ..detect.readings import averaged_readings
 from ..detect.summary import describe_noise
 from ..detect.table import LabelTable
 from ..errors import InputError, InterruptedRunError, StorageError
@@ -133,7 +134,11 @@ def _compile(prepared: Prepared, accelerator: Accelerator, trainer: Trainer) -> 
         return next(iter(trainer.feed.shuffled(Draws(trainer.seed, 1)))).inputs
 
     if run.writes and "compile" not in run.read():
-        run.update(compile=asdict(decide(prepared.config.compile, network, example, steps=steps)))
+        if trainer.learners[0].fit is not None:
+            decision = Decision(False, "no: trees have no steps of gradients")
+        else:
+            decision = decide(prepared.config.compile, network, example, steps=steps)
+        run.update(compile=asdict(decision))
     accelerator.wait_for_everyone()
     if Decision(**run.read()["compile"]).compiled:
         inputs = example()
@@ -150,6 +155,7 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
         len(data.class_names),
         by_predictions=trainer.method.judged_by_predictions,
         held_out=trainer.method.cross_fitted,
+        average=averaged_readings if _is_table(prepared) else None,
     )
     if data.trusted is not None:
         judgement = judgement.trusting(data.trusted.numpy())
@@ -185,3 +191,8 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
         "seconds": round(sum(r["seconds"] for r in epochs), 1),
     }
     run.update(status="finished", summary=summary)
+
+
+def _is_table(prepared: Prepared) -> bool:
+    """Whether the samples are rows that were read, and no features of pictures."""
+    return len(prepared.data.shape) == 1 and prepared.choices.features is None
