@@ -10,9 +10,11 @@ from torch import Tensor
 from ..errors import InputError, refuse_unrepeated
 from .kinds import Kind
 from .kinds.images import ImageFiles
+from .kinds.text import Texts
 from .preflight import Problem, class_order, clean_label
 
 MOST_CLASSES = 10_000
+Inputs = Tensor | ImageFiles | Texts
 
 
 @dataclass(frozen=True)
@@ -31,17 +33,17 @@ class NoisyLabels:
 class Samples:
     """Samples with their labels, names of classes, ids and, where there is one, a test set of the same kind.
 
-    `inputs` are images, uint8 [N, channels, height, width] or files that are decoded when needed, or features, float32
-    [N, columns]. A label is an index into `class_names`, -1 where a reader found none that is usable, which is then
-    among the `problems`. `locations` name samples in messages. `declared` tells that the classes come from the source
-    itself and may have no samples. `trusted` are the rows, in order, whose labels are known to be right. `originals`
-    are what a person is shown in place of `inputs`: the files of images that were decoded, or the images that features
-    were computed of.
+    `inputs` are images, uint8 [N, channels, height, width] or files that are decoded when needed, features, float32
+    [N, columns], or texts, of which an encoder makes features before they are trained on. A label is an index into
+    `class_names`, -1 where a reader found none that is usable, which is then among the `problems`. `locations` name
+    samples in messages. `declared` tells that the classes come from the source itself and may have no samples.
+    `trusted` are the rows, in order, whose labels are known to be right. `originals` are what a person is shown in
+    place of `inputs`: the files of images that were decoded, or the images or texts that features were computed of.
     """
 
     name: str
     kind: Kind
-    inputs: Tensor | ImageFiles
+    inputs: Inputs
     labels: NoisyLabels
     class_names: Sequence[str]
     ids: Sequence[str]
@@ -50,14 +52,14 @@ class Samples:
     declared: bool = False
     problems: Sequence[Problem] = ()
     trusted: Tensor | None = None
-    originals: Tensor | ImageFiles | None = None
+    originals: Inputs | None = None
 
     @classmethod
     def read(
         cls,
         name: str,
         kind: Kind,
-        inputs: Tensor | ImageFiles,
+        inputs: Inputs,
         labels: Sequence[object] | None,
         *,
         ids: Sequence[str],
@@ -91,7 +93,7 @@ class Samples:
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of one sample."""
-        return self.inputs.shape or () if isinstance(self.inputs, ImageFiles) else tuple(self.inputs.shape[1:])
+        return tuple(self.inputs.shape[1:]) if isinstance(self.inputs, Tensor) else self.inputs.shape or ()
 
     @property
     def label_names(self) -> list[str]:
@@ -103,14 +105,17 @@ class Samples:
         """Some inputs as they are stored, images decoded."""
         if isinstance(self.inputs, Tensor):
             return self.inputs[list(rows)]
+        if isinstance(self.inputs, Texts):
+            raise TypeError("texts are not numbers before they are encoded")
         return torch.stack([self.inputs[row] for row in rows])
 
     def shown(self, rows: Sequence[int]) -> dict[str, list[object]]:
         """What a person sees of these samples, as columns."""
-        if isinstance(self.originals, ImageFiles) or not rows:
-            files = self.originals if isinstance(self.originals, ImageFiles) else None
-            return self.kind.shown(torch.zeros(0), files, rows)
-        return self.kind.shown(self.loaded(rows) if self.originals is None else self.originals[list(rows)], None, rows)
+        originals = self.inputs if self.originals is None and isinstance(self.inputs, Texts) else self.originals
+        if isinstance(originals, ImageFiles | Texts) or not rows:
+            kept = originals if isinstance(originals, ImageFiles | Texts) else None
+            return self.kind.shown(torch.zeros(0), kept, rows)
+        return self.kind.shown(self.loaded(rows) if originals is None else originals[list(rows)], None, rows)
 
     def take(self, rows: Sequence[int]) -> "Samples":
         """Only these samples, in this order; the test set stays whole."""
@@ -146,15 +151,16 @@ class Samples:
         if isinstance(self.inputs, Tensor):
             tensors.insert(0, self.inputs)
         else:
-            digest.update("\0".join(self.ids).encode(errors="surrogateescape"))
+            named = self.inputs.values if isinstance(self.inputs, Texts) else self.ids
+            digest.update("\0".join(named).encode(errors="surrogateescape"))
         for tensor in tensors:
             digest.update(repr((tuple(tensor.shape), tensor.dtype)).encode())
             digest.update(tensor.contiguous().numpy().data)
         return digest.hexdigest()
 
 
-def _rows(values: Tensor | ImageFiles, index: Tensor) -> Tensor | ImageFiles:
-    return values.take(index.tolist()) if isinstance(values, ImageFiles) else values[index]
+def _rows(values: Inputs, index: Tensor) -> Inputs:
+    return values[index] if isinstance(values, Tensor) else values.take(index.tolist())
 
 
 def check_class_count(samples: Samples) -> None:

@@ -15,10 +15,11 @@ from .kinds import Kind
 from .kinds import cache as image_cache
 from .kinds.encoded import Encoded
 from .kinds.images import ImageFiles, Images, common_shape, most_bytes
+from .kinds.text import Text, Texts
 from .preflight import Preflight, PreflightError, Problem, check_classes, check_ids, check_names, class_order
 from .readers.feature_file import SUFFIXES as FEATURE_SUFFIXES
 from .readers.feature_file import open_features
-from .readers.folder import open_folder, open_images
+from .readers.folder import open_folder, open_images, open_texts
 from .readers.named import NAMED
 from .readers.npz import open_npz
 from .readers.objects import inputs_from_objects
@@ -92,7 +93,7 @@ def check_samples(
         raise PreflightError(samples.name, preflight)
     check_class_count(train)
     preflight.notes += check_classes(train.label_names)
-    if isinstance(train.inputs, Tensor) and train.kind.name == Images.name:
+    if train.kind.name in (Images.name, Text.name) and not isinstance(train.inputs, ImageFiles):
         preflight.notes += _conflicts(train, train.inputs)
     return replace(train, test=test), preflight
 
@@ -113,7 +114,7 @@ def open_inputs(
     name = str(source) if by_name else "data"
     read = _read_inputs(name, kind, options) if by_name else inputs_from_objects(source, kind.columns)
     if read.kind.name != kind.name:
-        wants = "images" if kind.name == Images.name else f"rows of {shape[0]} features"
+        wants = kind.name if kind.name in (Images.name, Text.name) else f"rows of {shape[0]} features"
         if isinstance(kind, Encoded):
             wants = f"the {shape[0]} features that it was trained on, from a file"
         raise InputError(f"{name} holds {read.kind.name}, but the model takes {wants}")
@@ -125,7 +126,7 @@ def open_inputs(
 
 
 def _read_inputs(source: str, kind: Kind, options: SourceOptions) -> Samples:
-    path, takes_images = Path(source), kind.name == Images.name
+    path, takes_images, takes_texts = Path(source), kind.name == Images.name, kind.name == Text.name
     if source in NAMED or not path.exists():
         return read_source(source, options)
     if isinstance(kind, Encoded) and path.suffix in FEATURE_SUFFIXES:
@@ -133,9 +134,11 @@ def _read_inputs(source: str, kind: Kind, options: SourceOptions) -> Samples:
     if path.suffix == ".npz":
         return open_npz(path, labelled=False)
     if path.suffix in SUFFIXES:
-        features = None if takes_images else named_columns(source, kind.columns)
+        features = None if takes_images or (takes_texts and not kind.columns) else named_columns(source, kind.columns)
         root = None if options.root is None else Path(options.root)
         return open_table(path, options.columns, root=root, labelled=False, features=features)
+    if takes_texts:
+        return open_texts(path)
     if not takes_images:
         wants = "the features that it was trained on, from a file" if isinstance(kind, Encoded) else "rows of features"
         raise InputError(f"{source} is no table, and the model takes {wants}")
@@ -216,15 +219,17 @@ def _rows_to_keep(samples: Samples, unusable: list[Problem], repeated: list[Prob
     return keep
 
 
-def _conflicts(samples: Samples, images: Tensor) -> list[Problem]:
+def _conflicts(samples: Samples, inputs: Tensor | Texts) -> list[Problem]:
     """Exact duplicates whose labels differ: label noise in plain sight."""
     groups: dict[bytes, list[int]] = defaultdict(list)
-    for row, image in enumerate(images.numpy()):
-        groups[hashlib.sha256(image.tobytes()).digest()].append(row)
+    what, each = ("image", inputs.numpy()) if isinstance(inputs, Tensor) else ("text", inputs.values)
+    for row, sample in enumerate(each):
+        content = sample.encode() if isinstance(sample, str) else sample.tobytes()
+        groups[hashlib.sha256(content).digest()].append(row)
     names, found = samples.label_names, []
     for members in groups.values():
         classes = sorted({names[row] for row in members})
         if len(classes) > 1:
             locations = ", ".join(samples.locations[row] for row in members)
-            found.append(Problem(locations, f"the same image with the labels {' and '.join(classes)}"))
+            found.append(Problem(locations, f"the same {what} with the labels {' and '.join(classes)}"))
     return found

@@ -14,22 +14,28 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
 from ..core import generator, head_of, inputs_of
-from ..data.encode import Progress, encode
+from ..data.encode import Progress, encode, with_text_rows
 from ..data.feed import sweep_size
 from ..data.kinds import Kind, Normaliser
 from ..data.kinds.decode import MOST_PIXELS
 from ..data.kinds.encoded import Encoded, Encoding
 from ..data.kinds.features import Features
 from ..data.kinds.images import Images, brought_to
+from ..data.kinds.text import Text
 from ..data.noise import read_json
 from ..data.samples import Samples
 from ..data.sources import AS_IT_IS, SourceOptions, open_inputs
+from ..data.text import TextEncoder
 from ..errors import InputError
 from ..files import to_json, write_atomic
 from ..learner import predicted
 from ..nets import build_net, read_weights
 from ..nets.backbones import Backbone, find_backbone
+from ..nets.sentences import SENTENCES, SentenceEncoder, find_sentence_encoder
 from .directory import RunDirectory
+
+ENCODER = "encoder/"
+"""Before the names of the tensors of a fitted encoder."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +56,9 @@ class Model:
     def predict_proba(self, data: Any, *, root: str | Path | None = None) -> NDArray[np.float32]:
         """Class probabilities, [n, C], in the order of `class_names`.
 
-        `data` is an array, a DataFrame, a list of pictures, a folder of images, one image, or a table. Images are
-        brought to the model's size; columns of tables go by their names. A model of pretrained features computes those
-        of the images first; rows of such features are taken as they are.
+        `data` is an array, a DataFrame, a list of pictures or texts, a folder of images or texts, one such file, or a
+        table. Images are brought to the model's size; columns of tables go by their names. A model of pretrained
+        features computes those of the samples first; rows of such features are taken as they are.
         """
         return self.probabilities(self.inputs(data, root=root))
 
@@ -74,25 +80,34 @@ class Model:
         self, data: Any, options: SourceOptions = AS_IT_IS, *, progress: Progress = lambda done, of: None
     ) -> Samples:
         """The data as samples whose inputs are what the networks take; labels are not needed."""
-        encoding, backbone = self.encoding, self.backbone()
-        if encoding is None or backbone is None:
+        encoding, encoder = self.encoding, self.encoder()
+        if encoding is None or encoder is None:
             return open_inputs(data, self.kind, self.shape, options)
+        if not isinstance(encoder, Backbone):
+            of = self.kind.of if isinstance(self.kind, Encoded) and self.kind.of is not None else Text()
+            read = open_inputs(data, of, (), options)
+            if isinstance(encoder, TextEncoder):
+                return with_text_rows(read, encoder)
+            return encode(read, encoder.to(self.normalise.mean.device), progress=progress)
         kind = Images(flips=encoding.mirrored)
         read = open_inputs(data, kind, encoding.shape, options)
         assert isinstance(read.inputs, Tensor)
         images = replace(read, kind=kind, inputs=brought_to(read.inputs, encoding.shape))
-        return encode(images, backbone.to(self.normalise.mean.device), progress=progress)
+        return encode(images, encoder.to(self.normalise.mean.device), progress=progress)
 
     @property
     def encoding(self) -> Encoding | None:
         """How the features that the networks take are made; None if they take samples as they are."""
         return self.kind.encoding if isinstance(self.kind, Encoded) else None
 
-    def backbone(self) -> Backbone | None:
-        """The pretrained network that makes these features; None if there is none, or they are the user's own."""
+    def encoder(self) -> Backbone | SentenceEncoder | TextEncoder | None:
+        """What makes these features of samples; None if there is nothing, or they are the user's own."""
         if self.encoding is None or self.encoding.from_file:
             return None
-        found = find_backbone(self.encoding.encoder)
+        if isinstance(self.kind, Encoded) and self.kind.fitted is not None:
+            return self.kind.fitted
+        name = self.encoding.encoder
+        found = find_sentence_encoder(name) if name.startswith(SENTENCES) else find_backbone(name)
         if found.identity != self.encoding.identity:
             raise InputError(
                 f"the model was trained on features of {self.encoding.identity}, but {found.identity} is installed: "
@@ -151,7 +166,14 @@ def write_model(run: RunDirectory, model: Model, *, net: str, norm_at: str) -> N
         "std": model.normalise.std.tolist(),
     }
     if isinstance(model.kind, Encoded) and model.kind.encoding is not None:
-        described["features"] = asdict(model.kind.encoding)
+        of = model.kind.of
+        described["features"] = asdict(model.kind.encoding) | {
+            "of": None if of is None else of.name,
+            "columns": [] if of is None else list(of.columns),
+        }
+        if model.kind.fitted is not None:
+            described["encoder"] = model.kind.fitted.described()
+            tensors |= {f"{ENCODER}{name}": tensor for name, tensor in model.kind.fitted.tensors().items()}
     write_atomic(run.model, save_tensors(tensors))
     write_atomic(run.model_json, to_json(described))
 
@@ -174,7 +196,7 @@ def load_model(run: RunDirectory | str | Path) -> Model:
         normalise = Normaliser(*(torch.tensor(described[name]).float() for name in ("mean", "std")))
         if not normalise.mean.shape == normalise.std.shape == (shape[0],):
             raise ValueError("its normalisation does not fit its samples")
-        kind = _kind(described, shape)
+        kind = _kind(described, shape, weights)
         mirrored = bool(described.get("mirrored", False)) and len(shape) == 3
     except Exception as error:  # these files may come from anywhere, and break any of this
         reason = str(error).partition("\n")[0]
@@ -182,7 +204,7 @@ def load_model(run: RunDirectory | str | Path) -> Model:
     return Model(networks, normalise, kind, tuple(shape), classes, mirrored)
 
 
-def _kind(described: Mapping[str, Any], shape: Sequence[int]) -> Kind:
+def _kind(described: Mapping[str, Any], shape: Sequence[int], weights: Mapping[str, Tensor]) -> Kind:
     """The kind of data that the model takes; version 0.1 did not write it down, nor the names of columns."""
     if len(shape) == 3:
         return Images()
@@ -193,11 +215,25 @@ def _kind(described: Mapping[str, Any], shape: Sequence[int]) -> Kind:
             raise ValueError(f"features of samples of shape {sides}")
         mirrored = bool(about["mirrored"])
         encoding = Encoding(str(about["encoder"]), str(about["identity"]), sides, mirrored)
-        return Encoded(of=Images(flips=mirrored), encoding=encoding)
+        if about.get("of") != Text.name:
+            return Encoded(of=Images(flips=mirrored), encoding=encoding)
+        of = Text(tuple(str(name) for name in about.get("columns", ())))
+        return Encoded(of=of, encoding=encoding, fitted=_fitted(described, shape, weights))
     columns = [str(name) for name in described.get("columns", ())]
     if columns and len(columns) != shape[0]:
         raise ValueError(f"{len(columns)} columns for samples of shape {shape}")
     return Features(columns)
+
+
+def _fitted(described: Mapping[str, Any], shape: Sequence[int], weights: Mapping[str, Tensor]) -> TextEncoder | None:
+    """The encoder that was fitted to the texts of the run, if the model has one."""
+    if "encoder" not in described:
+        return None
+    own = {name.removeprefix(ENCODER): value for name, value in weights.items() if name.startswith(ENCODER)}
+    found = TextEncoder.restored(described["encoder"], own)
+    if found.width != shape[0]:
+        raise ValueError(f"its encoder gives {found.width} columns for samples of shape {shape}")
+    return found
 
 
 def _network(

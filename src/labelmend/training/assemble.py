@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ..core import Learner, Task, generator
 from ..data.feed import ProcessShare, SampleFeed, TrustedSamples
 from ..data.kinds import Normaliser
+from ..data.kinds.text import Texts
 from ..data.samples import Samples
 from ..methods.variants import VARIANTS
 from ..nets import BACKBONE, FAST_NETS, FastNet, build_net, parameter_groups, start_from
@@ -61,6 +62,7 @@ def assemble(
 def _feed(
     prepared: Prepared, accelerator: Accelerator, samples: Samples, normalise: Normaliser, *, training: bool
 ) -> SampleFeed:
+    assert not isinstance(samples.inputs, Texts)  # they were encoded before
     return SampleFeed(
         samples.inputs,
         samples.labels.observed,

@@ -11,6 +11,7 @@ from .normaliser import Normaliser
 
 if TYPE_CHECKING:
     from .images import ImageFiles
+    from .text import Texts
 
 
 class Kind(Protocol):
@@ -24,10 +25,10 @@ class Kind(Protocol):
     def columns(self) -> Sequence[str]:
         """Names of the values of a sample, where they have names."""
 
-    def problems(self, inputs: "Tensor | ImageFiles", locations: Sequence[str]) -> list[Problem]:
+    def problems(self, inputs: "Tensor | ImageFiles | Texts", locations: Sequence[str]) -> list[Problem]:
         """Samples that cannot be trained on, as far as that can be told without decoding them."""
 
-    def normaliser(self, inputs: "Tensor | ImageFiles") -> Normaliser:
+    def normaliser(self, inputs: "Tensor | ImageFiles | Texts") -> Normaliser:
         """Statistics of the training inputs."""
 
     @property
@@ -40,8 +41,10 @@ class Kind(Protocol):
     def augmentation(self, shape: Sequence[int], asked: str, *, gentle: bool) -> tuple[Augment | None, str]:
         """How training views are made, as asked ("auto" leaves it open), and why; `gentle` moves them half as far."""
 
-    def shown(self, inputs: Tensor, originals: "ImageFiles | None", rows: Sequence[int]) -> dict[str, list[Any]]:
-        """What a person sees of these samples, `inputs` being theirs: a column of pictures or of feature values."""
+    def shown(
+        self, inputs: Tensor, originals: "ImageFiles | Texts | None", rows: Sequence[int]
+    ) -> dict[str, list[Any]]:
+        """What a person sees of these samples, `inputs` being theirs: a column of pictures, texts or feature values."""
 
 
 __all__ = ["Augment", "Kind", "Normaliser"]

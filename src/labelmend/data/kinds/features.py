@@ -12,6 +12,7 @@ from .normaliser import Normaliser
 
 if TYPE_CHECKING:
     from .images import ImageFiles
+    from .text import Texts
 
 
 @dataclass(frozen=True)
@@ -22,13 +23,13 @@ class Features:
     flips: bool = False
     name: str = "features"
 
-    def problems(self, inputs: "Tensor | ImageFiles", locations: Sequence[str]) -> list[Problem]:
+    def problems(self, inputs: "Tensor | ImageFiles | Texts", locations: Sequence[str]) -> list[Problem]:
         """Rows with a gap or an infinity."""
         assert isinstance(inputs, Tensor)
         rows = (~inputs.isfinite()).any(dim=1).nonzero()[:, 0].tolist()
         return [Problem(locations[row], "a missing or infinite feature") for row in rows]
 
-    def normaliser(self, inputs: "Tensor | ImageFiles") -> Normaliser:
+    def normaliser(self, inputs: "Tensor | ImageFiles | Texts") -> Normaliser:
         """Mean and standard deviation of each column."""
         assert isinstance(inputs, Tensor)
         return Normaliser.from_moments(inputs.double().mean(dim=0), inputs.double().std(dim=0, correction=0))
@@ -41,6 +42,8 @@ class Features:
         """None."""
         return None, "none: feature rows are used as they are"
 
-    def shown(self, inputs: Tensor, originals: "ImageFiles | None", rows: Sequence[int]) -> dict[str, list[Any]]:
+    def shown(
+        self, inputs: Tensor, originals: "ImageFiles | Texts | None", rows: Sequence[int]
+    ) -> dict[str, list[Any]]:
         """The values of each row."""
         return {"features": inputs.tolist()}

@@ -19,6 +19,7 @@ from . import decode
 from .augment import Augment
 from .decode import Header, ImageRef, UnusableImageError
 from .normaliser import Normaliser
+from .text import Texts
 
 MEASURED = 4096
 """Images that the statistics of a streamed set are taken from."""
@@ -160,12 +161,13 @@ class Images:
     name: str = "images"
     pretraining: Pretraining | None = None
 
-    def problems(self, inputs: Tensor | ImageFiles, locations: Sequence[str]) -> list[Problem]:
+    def problems(self, inputs: Tensor | ImageFiles | Texts, locations: Sequence[str]) -> list[Problem]:
         """None that could be told without decoding."""
         return []
 
-    def normaliser(self, inputs: Tensor | ImageFiles) -> Normaliser:
+    def normaliser(self, inputs: Tensor | ImageFiles | Texts) -> Normaliser:
         """Mean and standard deviation of each channel; of a streamed set, those of a fixed sample of 4,096 images."""
+        assert not isinstance(inputs, Texts)
         if self.pretraining is not None:
             channels = (inputs.shape or (3,))[0] if isinstance(inputs, ImageFiles) else inputs.shape[1]
             mean, std = (torch.tensor(values) for values in (self.pretraining.mean, self.pretraining.std))
@@ -209,9 +211,9 @@ class Images:
         part = "a sixteenth of the side, for a short run" if gentle else "an eighth of the side"
         return Augment(pad, flip=self.flips, mirror=gentle), f"{name}, {pad} px of padding ({part})"
 
-    def shown(self, inputs: Tensor, originals: ImageFiles | None, rows: Sequence[int]) -> dict[str, list[Any]]:
+    def shown(self, inputs: Tensor, originals: ImageFiles | Texts | None, rows: Sequence[int]) -> dict[str, list[Any]]:
         """A small picture of each: of the original file where there is one, else of the pixels themselves."""
-        if originals is not None:
+        if isinstance(originals, ImageFiles):
             return {"picture": [originals.thumbnail(row) for row in rows]}
         return {"picture": [decode.thumbnail_of_pixels(image.numpy()) for image in inputs]}
 

@@ -1,4 +1,4 @@
-"""Data that is already in Python: arrays, DataFrames, Arrow tables, torch data sets and Hugging Face data sets."""
+"""Data that is already in Python: arrays, texts, DataFrames, Arrow tables, torch and Hugging Face data sets."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,9 @@ from ..kinds.images import ImageFiles, Images
 from ..samples import Samples
 from .arrays import from_arrays, label_values
 from .table import IMAGE_NAMES, LABEL_NAMES, Columns, from_table, named_columns
+from .texts import from_texts
 
-TAKEN = "an array, a DataFrame, an Arrow table, a torch data set or a Hugging Face data set"
+TAKEN = "an array, a list of texts, a DataFrame, an Arrow table, a torch data set or a Hugging Face data set"
 INPUT_KEYS = (*IMAGE_NAMES, "pixel_values", "x", "input", "inputs", "features")
 
 
@@ -31,9 +32,9 @@ def from_objects(
 ) -> Samples:
     """Samples of what Python code has.
 
-    `data` is an array of images or features with `labels`, or a pair of both; a table of feature columns, or with an
-    `image` column of paths, bytes or pictures, and a `label` column; or a sequence such as a torch data set of pairs or
-    dictionaries. `test` is of the same form.
+    `data` is an array of images or features, or a list of texts, with `labels`, or a pair of both; a table of feature
+    columns, with a column of free text, or with an `image` column of paths, bytes or pictures, and a `label` column; or
+    a sequence such as a torch data set of pairs or dictionaries. `test` is of the same form.
     """
     if isinstance(labels, str):
         labels, label = None, labels
@@ -45,7 +46,7 @@ def from_objects(
 
 
 def inputs_from_objects(data: Any, columns: Sequence[str], *, image: str | None = None, name: str = "data") -> Samples:
-    """Samples without labels, for a model: arrays, pictures, or a table that has the model's feature columns."""
+    """Samples without labels, for a model: arrays, pictures, texts, or a table that has the model's columns."""
     table = _as_table(data, Columns(image))
     if isinstance(table, pa.Table):
         holds_images = (image or next((c for c in IMAGE_NAMES if c in table.column_names), None)) is not None
@@ -53,7 +54,10 @@ def inputs_from_objects(data: Any, columns: Sequence[str], *, image: str | None 
         return from_table(name, table, Columns(image), root=None, labelled=False, features=features)
     if isinstance(table, dict):
         data = list(table[image or next(column for column in IMAGE_NAMES if column in table)])
-    values = [data] if isinstance(data, Image.Image) else data
+    values = [data] if isinstance(data, Image.Image) else _listed(data)
+    texts = _as_texts(values)
+    if texts is not None:
+        return from_texts(name, texts, None)
     if not isinstance(values, Tensor | np.ndarray | list | tuple):
         raise InputError(f"a {type(data).__name__} is not {TAKEN}")
     return replace(_from_values(values, np.zeros(len(values), dtype=np.int64), name), problems=())
@@ -65,6 +69,7 @@ def _read(data: Any, labels: Any, columns: Columns, name: str) -> Samples:
     table = _as_table(data, columns)
     if table is not None:
         return _from_columns(table, labels, columns, name)
+    data = _listed(data)
     if isinstance(data, Tensor | np.ndarray | list | tuple):
         if labels is None and not _are_pairs(data):
             raise InputError(f"{name} is an array of samples without labels; give them too: train((x, y)) or labels=y")
@@ -87,7 +92,7 @@ def _as_table(data: Any, columns: Columns) -> "pa.Table | dict[str, Any] | None"
         return data
     if hasattr(data, "features") and hasattr(data, "with_format") and hasattr(data, "column_names"):
         return data.with_format("arrow")[:]  # a Hugging Face data set
-    if hasattr(data, "to_arrow"):
+    if hasattr(data, "to_arrow") and hasattr(data, "columns"):
         return data.to_arrow()  # polars
     if not (hasattr(data, "columns") and hasattr(data, "to_numpy")):
         return None
@@ -121,8 +126,28 @@ def _from_columns(table: "pa.Table | dict[str, Any]", labels: Any, columns: Colu
     return from_table(name, table, Columns(columns.image, found), root=None)
 
 
+def _listed(data: Any) -> Any:
+    """The values of a column, such as a Series of pandas; anything else as it is."""
+    is_column = hasattr(data, "to_numpy") and not hasattr(data, "columns") and getattr(data, "ndim", 1) == 1
+    return data.to_numpy() if is_column else data
+
+
+def _as_texts(values: Any) -> "list[str | None] | None":
+    """The values as texts, if they are such, with None for missing ones; else None."""
+    if isinstance(values, np.ndarray):
+        values = values.tolist() if values.ndim == 1 and values.dtype.kind in "UOT" else None
+    if not isinstance(values, list | tuple) or not any(isinstance(value, str) for value in values):
+        return None
+    missing = [value is None or type(value).__name__ in ("float", "NAType") for value in values]
+    texts = [value if isinstance(value, str) else None for value in values]
+    return None if any(t is None and not gone for t, gone in zip(texts, missing, strict=True)) else texts
+
+
 def _from_values(values: Any, labels: np.ndarray[Any, Any], name: str) -> Samples:
-    """Samples of arrays or of a list of arrays or pictures, which may differ in size."""
+    """Samples of texts, of arrays, or of a list of arrays or pictures, which may differ in size."""
+    texts = _as_texts(values)
+    if texts is not None:
+        return from_texts(name, texts, label_values(name, labels))
     if isinstance(values, Tensor | np.ndarray) and np.asarray(values).dtype != object:
         return from_arrays(name, _plain(values), labels)
     items = [np.asarray(_upright(value)) for value in values]

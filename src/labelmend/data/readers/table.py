@@ -1,4 +1,4 @@
-"""CSV, TSV and parquet: images by path or as bytes with a label column, or numeric feature columns."""
+"""CSV, TSV and parquet: images by path or as bytes, texts or numeric feature columns, with a label column."""
 
 import csv
 import io
@@ -21,6 +21,8 @@ from ..kinds.features import Features
 from ..kinds.images import ImageFiles, Images
 from ..limits import ROW_BYTES, check_unpacked, regular
 from ..samples import Samples
+from ..text import is_free_text
+from .texts import from_texts
 
 IMAGE_NAMES = ("image", "img", "path", "file", "filename", "file_name", "filepath", "image_path")
 LABEL_NAMES = ("label", "labels", "fine_label", "class", "target", "y", "category")
@@ -77,7 +79,10 @@ def from_table(
     features: Sequence[str] | None = None,
     class_names: Sequence[str] | None = None,
 ) -> Samples:
-    """Samples of an Arrow table; `class_names` are those that numbers stand for, if the table itself has none."""
+    """Samples of an Arrow table; `class_names` are those that numbers stand for, if the table itself has none.
+
+    A table whose only column beside labels and ids is free text is a set of texts, whatever that column is called.
+    """
     if table.num_rows == 0:
         raise InputError(f"{name} has no samples: not one row below its header")
     names = {column: column for column in table.column_names}
@@ -87,27 +92,42 @@ def from_table(
     image = _find("image", columns.image, IMAGE_NAMES, names, name) if features is None else None
     id_column = _find("id", columns.id, ID_NAMES, names, name)
     locations = [f"{name} row {row}" for row in range(1, table.num_rows + 1)]
+    declared = class_label_names(table.schema, label) or class_names
+    labels = None if label is None else _label_values(table, label, declared)
+    known = [str(value) for value in table[id_column].to_pylist()] if id_column else None
+    usual = label_column(name, table.column_names, columns)
+    rest = [column for column in table.column_names if column not in (label, usual, id_column)]
+    text = _text_column(table, rest if features is None else features)
+    if text is not None:
+        values = table[text].to_pylist()
+        return from_texts(name, values, labels, ids=known, locations=locations, column=text, declared=declared)
     inputs: Tensor | ImageFiles
     if image is not None and _holds_images(table.schema.field(image).type):
         refs, paths = _images(table[image], root)
         kind: Images | Features = Images()
         inputs = ImageFiles(refs, locations, root)
     else:
-        usual = label_column(name, table.column_names, columns)
-        rest = [column for column in table.column_names if column not in (label, usual, id_column)]
         chosen, paths = list(rest if features is None else features), None
         kind, inputs = Features(chosen), _features(table, chosen, name)
-    declared = class_label_names(table.schema, label) or class_names
-    ids = [str(value) for value in table[id_column].to_pylist()] if id_column else paths
     return Samples.read(
         name,
         kind,
         inputs,
-        None if label is None else _label_values(table, label, declared),
-        ids=ids or [str(row) for row in range(table.num_rows)],
+        labels,
+        ids=known or paths or [str(row) for row in range(table.num_rows)],
         locations=locations,
         declared=declared,
     )
+
+
+def _text_column(table: pa.Table, columns: Sequence[str]) -> str | None:
+    """The only one of these columns, if it holds free text."""
+    if len(columns) != 1 or columns[0] not in table.column_names:
+        return None
+    kind = table.schema.field(columns[0]).type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return None
+    return columns[0] if is_free_text(table[columns[0]].to_pylist()) else None
 
 
 def named_columns(name: str, columns: Sequence[str]) -> list[str]:
