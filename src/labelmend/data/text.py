@@ -10,6 +10,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,13 @@ class TextEncoder:
 
         return hstack([weigher.transform(texts) for weigher in self._weighers], format="csr", dtype=np.float32)
 
+    @cached_property
+    def columns(self) -> dict[tuple[str, bool], int]:
+        """Where in a row of TF-IDF each term is; it is a word, or with True a piece."""
+        words, pieces = self.vocabulary
+        terms = [*((word, False) for word in words), *((piece, True) for piece in pieces)]
+        return {term: column for column, term in enumerate(terms)}
+
     @property
     def width(self) -> int:
         """Columns of a row."""
@@ -137,7 +145,8 @@ def composed(text: str) -> str:
 def plain_text(text: str) -> str:
     """A text as it is compared: without case and accents of Latin letters, and long numbers by their length only.
 
-    It has as many characters as `composed`, so that places in one are places in the other. Accents of other scripts stay, because they make other letters there.
+    It has as many characters as `composed`, so that places in one are places in the other. Accents of other scripts
+    stay, because they make other letters there.
 
     >>> plain_text("Café No. 4, order 20231177"), plain_text("がぎ й")
     ('cafe no. 4, order 00000000', 'がぎ й')

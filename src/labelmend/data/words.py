@@ -42,25 +42,22 @@ def character_scores(encoder: TextEncoder, text: str, direction: NDArray[np.floa
 
     What a word or piece contributes is spread evenly over its occurrences and their characters.
     """
-    row = encoder.weighted([text])
+    plain, row = plain_text(text), encoder.weighted([text])
     moves = row.data * (encoder.components[:, row.indices].float().numpy().T @ direction)
-    places = list(_occurrences(plain_text(text)))
-    counts = Counter(term for term, _, _ in places)
-    words, pieces = ({term: column for column, term in enumerate(terms)} for terms in encoder.vocabulary)
-    columns = {(False, term): column for term, column in words.items() if (False, term) in counts}
-    columns |= {(True, term): len(words) + column for term, column in pieces.items() if (True, term) in counts}
     by_column = dict(zip(row.indices.tolist(), moves.tolist(), strict=True))
-    scores = np.zeros(len(plain_text(text)))
+    places = [place for place in _occurrences(plain) if place[0] in encoder.columns]
+    counts = Counter(term for term, _, _ in places)
+    scores = np.zeros(len(plain))
     for term, begin, end in places:
-        if term in columns:
-            scores[begin:end] += by_column[columns[term]] / counts[term] / (end - begin)
+        scores[begin:end] += by_column[encoder.columns[term]] / counts[term] / (end - begin)
     return scores
 
 
-def _occurrences(plain: str) -> Iterator[tuple[tuple[bool, str], int, int]]:
+def _occurrences(plain: str) -> Iterator[tuple[tuple[str, bool], int, int]]:
     """Every word and piece of a text, with whether it is a piece, and where it begins and ends in it."""
     for word in WORD.finditer(plain):
-        yield (False, word[0]), *word.span()
+        yield (word[0], False), *word.span()
     for run in re.finditer(r"\S+", plain):
         for start, piece in pieces_of(run[0]):
-            yield (True, piece), max(run.start() + start, run.start()), min(run.start() + start + len(piece), run.end())
+            begin = run.start() + start
+            yield (piece, True), max(begin, run.start()), min(begin + len(piece), run.end())

@@ -32,6 +32,7 @@ from ..learner import predicted
 from ..nets import build_net, read_weights
 from ..nets.backbones import Backbone, find_backbone
 from ..nets.sentences import SENTENCES, SentenceEncoder, find_sentence_encoder
+from ..nets.small import Linear
 from .directory import RunDirectory
 
 ENCODER = "encoder/"
@@ -114,6 +115,16 @@ class Model:
                 "the same network with other weights"
             )
         return found
+
+    @torch.no_grad()
+    def linear_weights(self) -> Tensor | None:
+        """Weights of raw inputs in the logits, [C, columns], the mean of all networks; None if they are not linear."""
+        if not all(isinstance(network, Linear) for network in self.networks):
+            return None
+        device, columns = self.normalise.mean.device, self.shape[0]
+        steps, origin = torch.eye(columns, device=device) / self.normalise.std, torch.zeros(1, columns, device=device)
+        found = [(network(steps) - network(origin)).T for network in self.networks]
+        return torch.stack(found).mean(dim=0).cpu()
 
     def to(self, device: torch.device) -> "Model":
         """A copy that computes on this device."""

@@ -35,8 +35,8 @@ class TrainConfig:
         metadata=about(
             DATA,
             "A folder of images or .txt files with one subfolder per class; a .csv, .tsv or .parquet with an image "
-            "column, a text column or feature columns and a label column; an .npz with arrays x and y; or one of clothes, digits, mnist, fashion-mnist, "
-            "cifar10, cifar100, tiny-imagenet, clothing1m.",
+            "column, a text column or feature columns, and a label column; an .npz with arrays x and y; or one of "
+            "clothes, digits, mnist, fashion-mnist, cifar10, cifar100, tiny-imagenet, clothing1m.",
             metavar="SOURCE",
         )
     )
@@ -133,8 +133,9 @@ class TrainConfig:
         metadata=about(
             TRAINING,
             "Train on features of a pretrained network: efficientnet-lite0 (needs labelmend[photos]), timm:NAME, "
-            "transformers:NAME, for texts sentence-transformers:NAME (needs labelmend[text]); or your own in a .npz or .safetensors, one row a sample. auto, the default, uses "
-            "efficientnet-lite0 for small sets of photos where it is installed; none never does.",
+            "transformers:NAME, or of texts sentence-transformers:NAME (needs labelmend[text]); or your own in a .npz "
+            "or .safetensors, one row a sample. auto, the default, uses efficientnet-lite0 for small sets of photos "
+            "where it is installed; none never does.",
             metavar="NAME|FILE",
         ),
     )

@@ -1,0 +1,147 @@
+"""What stands beside a suspect: the samples most like it in two classes, what is unusual about it, and its loud words.
+
+The two classes are the given one and its rival, the class that it should be if it is wrong. Suspects are compared with
+samples whose labels are kept: what looks wrong itself is no example of its class.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..data import Samples
+from ..data.kinds.encoded import Encoded
+from ..data.kinds.text import SHOWN, Texts
+from ..data.words import loudest_words
+from ..detect.table import LabelTable
+from .model import Model
+
+MOST_COMPARED = 200
+"""Suspects that others are put beside: those of a report."""
+NEAREST = 3
+WIDE = 64
+"""Columns from which rows are compared by their direction: in wide spaces, lengths differ by more than meanings do."""
+MOST_UNUSUAL = 4
+FEWEST, LEAST_UNUSUAL = 5, 1.0
+"""Samples that a class must have to tell what is usual in it, and standard deviations from its middle that are not."""
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+QUARTILES_APART = 1.349
+"""Standard deviations between the quartiles of a normal distribution."""
+Named = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Samples that suspects are compared with: their rows in the data, given classes, features and, of rows, values."""
+
+    rows: NDArray[np.int64]
+    given: NDArray[np.int64]
+    features: Tensor
+    values: NDArray[np.float32] | None
+
+    @classmethod
+    def of(cls, data: Samples, table: LabelTable, rows: NDArray[np.int64], features: Tensor) -> "Reference":
+        """Those of these samples whose labels are kept; all of them, if none is."""
+        kept = np.flatnonzero(~table.flagged[rows])
+        kept = kept if len(kept) else np.arange(len(rows))
+        values = data.loaded(rows[kept].tolist()).float().numpy() if shows_values(data) else None
+        given = table.given[rows[kept]].astype(np.int64)
+        return cls(rows[kept], given, features[torch.from_numpy(kept)], values)
+
+    def nearest(self, features: Tensor, row: int, label: int) -> list[int]:
+        """Rows of the samples of a class that are most like this one, which is not among them."""
+        places = np.flatnonzero((self.given == label) & (self.rows != row))
+        if not len(places):
+            return []
+        others = self.features[torch.from_numpy(places)]
+        if others.shape[1] >= WIDE:
+            others, features = (torch.nn.functional.normalize(each, dim=-1) for each in (others, features))
+        order = (others - features).square().sum(dim=1).argsort(stable=True)[:NEAREST]
+        return [int(self.rows[place]) for place in places[order.numpy()]]
+
+    def usual(self, label: int) -> NDArray[np.float64] | None:
+        """Quantiles of each value in a class, [5, columns]; None if it has too few samples to tell."""
+        if self.values is None or (self.given == label).sum() < FEWEST:
+            return None
+        own = self.values[self.given == label].astype(np.float64)
+        found: NDArray[np.float64] = np.quantile(own, QUANTILES, axis=0)
+        return found
+
+
+def shows_values(data: Samples) -> bool:
+    """Whether a person is shown the values of a sample, and not a picture or a text of it."""
+    return "features" in data.shown([])
+
+
+def unusual_values(
+    values: NDArray[np.float32], given: NDArray[np.float64] | None, rival: NDArray[np.float64] | None
+) -> list[Named]:
+    """The values that are unusual for the given class, those first that are most usual for its rival.
+
+    Each has its column, and the middle 80 % of both classes. Distances are from the median of a class, in standard
+    deviations by its quartiles. None where a class has too few samples gives nothing.
+    """
+    if given is None or rival is None:
+        return []
+    strange = _distance(values, given)
+    gain = strange - _distance(values, rival)
+    order = np.argsort(-gain, kind="stable")[:MOST_UNUSUAL]
+    return [
+        {
+            "column": int(column),
+            "value": float(values[column]),
+            "given": [float(given[0, column]), float(given[-1, column])],
+            "rival": [float(rival[0, column]), float(rival[-1, column])],
+        }
+        for column in order
+        if strange[column] >= LEAST_UNUSUAL and gain[column] > 0
+    ]
+
+
+def _distance(values: NDArray[np.float32], usual: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How far values are from the middle of a class; one that never varies there has the width of its own size."""
+    _, low, middle, high, _ = usual
+    width = (high - low) / QUARTILES_APART
+    width = np.where(width > 0, width, np.maximum((usual[-1] - usual[0]) / 2, 1e-3 + 0.1 * np.abs(middle)))
+    distance = np.abs(values - middle) / width
+    return np.where(np.isfinite(distance), distance, 0.0)
+
+
+def beside(
+    data: Samples, table: LabelTable, model: Model, suspects: Sequence[int], reference: Reference
+) -> tuple[list[Named], list[int]]:
+    """For each suspect what stands beside it, and the rows of all samples that are named there, without repetition."""
+    compared = list(suspects[:MOST_COMPARED])
+    features = model.features(data.loaded(compared)) if compared else torch.zeros(0, 1)
+    found, named = [], dict[int, int]()
+    for place, row in enumerate(compared):
+        entry: Named = {"rival": table.class_names[int(table.rival[row])]}
+        for key, label in (("like_given", int(table.given[row])), ("like_rival", int(table.rival[row]))):
+            near = reference.nearest(features[place], row, label)
+            entry[key] = [named.setdefault(other, len(named)) for other in near]
+        if reference.values is not None:
+            usual = (reference.usual(int(label)) for label in (table.given[row], table.rival[row]))
+            entry["unusual"] = unusual_values(data.loaded([row])[0].float().numpy(), *usual)
+        found.append(entry)
+    return found, list(named)
+
+
+def marked_words(data: Samples, table: LabelTable, model: Model, suspects: Sequence[int]) -> list[list[int]] | None:
+    """Begin and end of the words of each suspect that speak most against its given label and for its rival, in a list.
+
+    None if the samples are no texts, or the model is not linear in their words.
+    """
+    weights = model.linear_weights()
+    encoder = data.kind.fitted if isinstance(data.kind, Encoded) else None
+    if weights is None or encoder is None or not isinstance(data.originals, Texts):
+        return None
+    found = []
+    for row in suspects:
+        direction = weights[int(table.rival[row])] - weights[int(table.given[row])]
+        spans = loudest_words(encoder, data.originals[row], direction.numpy(), within=SHOWN)
+        found.append([place for span in spans for place in span])
+    return found
