@@ -62,8 +62,6 @@ class TextEncoder:
     @classmethod
     def fit(cls, texts: Sequence[str], *, seed: int) -> "TextEncoder":
         """An encoder of what these texts have in common; InputError if there is not one word in them."""
-        from sklearn.decomposition import TruncatedSVD
-
         chosen = _sampled(texts, seed)
         found = [_fitted(kind, chosen, most) for kind, most in (("word", MOST_WORDS), ("char_wb", MOST_PIECES))]
         vocabulary = tuple([] if each is None else each.get_feature_names_out().tolist() for each in found)
@@ -71,10 +69,7 @@ class TextEncoder:
             raise InputError(f"not one of the {len(texts):,} texts holds a word; are they in another column?")
         idf = torch.from_numpy(np.concatenate([each.idf_ for each in found if each is not None])).float()
         unreduced = cls((vocabulary[0], vocabulary[1]), idf, torch.zeros(0, len(idf)))
-        columns = min(COLUMNS, len(idf), len(chosen))
-        state = int(torch.randint(2**31, (), generator=generator(seed, "text columns")))
-        reduction = TruncatedSVD(columns, n_iter=ROUNDS, random_state=state).fit(unreduced.weighted(chosen))
-        components = torch.from_numpy(np.ascontiguousarray(reduction.components_))
+        components = _components(unreduced.weighted(chosen), generator(seed, "text columns"))
         return cls(unreduced.vocabulary, idf, components)
 
     def transform(self, texts: Sequence[str]) -> Tensor:
@@ -212,6 +207,22 @@ def _sampled(texts: Sequence[str], seed: int) -> list[str]:
             break
         chosen.append(row)
     return [texts[row] for row in sorted(chosen)]
+
+
+def _components(weighted: Any, rng: torch.Generator) -> Tensor:
+    """The strongest directions of a sparse matrix [n, terms], [columns, terms]; if terms are few, each for itself."""
+    from sklearn.decomposition import TruncatedSVD
+
+    texts, terms = weighted.shape
+    if terms <= COLUMNS:
+        return torch.eye(terms)
+    if texts <= COLUMNS:
+        found = np.linalg.svd(weighted.toarray(), full_matrices=False)[2]
+    else:
+        reduction = TruncatedSVD(COLUMNS, n_iter=ROUNDS, random_state=int(torch.randint(2**31, (), generator=rng)))
+        with np.errstate(divide="ignore", invalid="ignore"):  # shares of a variance that texts may not have
+            found = reduction.fit(weighted).components_
+    return torch.from_numpy(np.ascontiguousarray(found))
 
 
 def _fitted(kind: str, texts: Sequence[str], most: int) -> Any:

@@ -110,10 +110,11 @@ def compared_values(
 ) -> list[tuple[str, bool, list[float]]]:
     """Rows of a table: a column's name, whether it is unusual, and its values of the suspect and of its neighbours.
 
-    Unusual columns come first; at most twelve are shown.
+    Unusual columns come first, as their bars do; at most twelve are shown.
     """
     unusual = [bar.name for bar in bars]
-    order = sorted(range(min(len(columns), len(values))), key=lambda column: columns[column] not in unusual)
+    place = {name: number for number, name in enumerate(unusual)}
+    order = sorted(range(min(len(columns), len(values))), key=lambda column: place.get(columns[column], len(place)))
     return [
         (columns[column], columns[column] in unusual, [values[column], *(each.values[column] for each in like)])
         for column in order[:MOST_COLUMNS]

@@ -26,8 +26,8 @@ NEAREST = 3
 WIDE = 64
 """Columns from which rows are compared by their direction: in wide spaces, lengths differ by more than meanings do."""
 MOST_UNUSUAL = 4
-FEWEST, LEAST_UNUSUAL = 5, 1.0
-"""Samples that a class must have to tell what is usual in it, and standard deviations from its middle that are not."""
+FEWEST = 5
+"""Samples that a class must have to tell what is usual in it."""
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 QUARTILES_APART = 1.349
 """Standard deviations between the quartiles of a normal distribution."""
@@ -80,15 +80,14 @@ def shows_values(data: Samples) -> bool:
 def unusual_values(
     values: NDArray[np.float32], given: NDArray[np.float64] | None, rival: NDArray[np.float64] | None
 ) -> list[Named]:
-    """The values that are unusual for the given class, those first that are most usual for its rival.
+    """The values outside the middle 80 % of the given class, those first that its rival explains best.
 
-    Each has its column, and the middle 80 % of both classes. Distances are from the median of a class, in standard
-    deviations by its quartiles. None where a class has too few samples gives nothing.
+    Each has its column, and the middle 80 % of both classes. What is compared are distances from the median of a class,
+    in standard deviations by its quartiles. None, of a class with too few samples, gives nothing.
     """
     if given is None or rival is None:
         return []
-    strange = _distance(values, given)
-    gain = strange - _distance(values, rival)
+    gain = _distance(values, given) - _distance(values, rival)
     order = np.argsort(-gain, kind="stable")[:MOST_UNUSUAL]
     return [
         {
@@ -98,7 +97,7 @@ def unusual_values(
             "rival": [float(rival[0, column]), float(rival[-1, column])],
         }
         for column in order
-        if strange[column] >= LEAST_UNUSUAL and gain[column] > 0
+        if gain[column] > 0 and not given[0, column] <= values[column] <= given[-1, column]
     ]
 
 
