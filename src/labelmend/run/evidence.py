@@ -105,6 +105,14 @@ def read_suspects(run: RunDirectory) -> tuple[pa.Table, list[str]] | None:
     return table, json.loads((table.schema.metadata or {}).get(b"columns", b"[]"))
 
 
+def suspect_texts(run: RunDirectory) -> dict[str, str]:
+    """The texts of suspects by their ids; none if the samples are no texts."""
+    table, _ = read_suspects(run) or (None, [])
+    if table is None or "text" not in table.column_names:
+        return {}
+    return dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
+
+
 def read_neighbours(run: RunDirectory) -> pa.Table | None:
     """The table of samples that suspects are compared with; None if the run kept none."""
     return read_parquet(run.neighbours) if run.neighbours.is_file() else None
