@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from labelmend.report.beside import compared_values, neighbours_of, text_parts, unusual_bars
+from labelmend.report.beside import compared_cells, neighbours_of, text_parts, unusual_bars
 from labelmend.report.build import build_report
 from labelmend.report.picture import as_picture
 
@@ -46,7 +46,7 @@ def test_values_of_neighbours_stand_beside_those_of_the_suspect_the_unusual_firs
     like = neighbours_of([0, 1, 9, -1], known, columns=2)
     assert [each.id for each in like] == ["n"]
     bars = unusual_bars([UNUSUAL], ["a", "b"])
-    assert compared_values([1.0, 10.0], like, ["a", "b"], bars) == [("b", True, [10.0, 4.0]), ("a", False, [1.0, 3.0])]
+    assert compared_cells(["1", "10"], like, ["a", "b"], bars) == [("b", True, ["10", "4"]), ("a", False, ["1", "3"])]
 
 
 def test_a_picture_beside_another_is_small():

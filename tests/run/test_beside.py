@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from labelmend.data.readers.arrays import from_arrays
-from labelmend.run.beside import FEWEST, NEAREST, Reference, beside, shows_values, unusual_values
+from labelmend.run.beside import FEWEST, NEAREST, Reference, beside, unusual_values
 
 ROWS = np.array([[0, 0], [0, 1], [1, 0], [0, 2], [9, 9], [9, 8], [8, 9], [9, 7], [9, 9.5], [0.5, 0.5]], np.float32)
 GIVEN = np.array([0, 0, 0, 0, 1, 1, 1, 1, 0, 1])
@@ -87,5 +87,12 @@ def test_constant_and_missing_values_do_not_break_the_comparison():
 
 
 def test_pictures_have_no_values(data):
-    assert shows_values(data)
-    assert not shows_values(from_arrays("pictures", np.zeros((4, 8, 8), np.uint8), np.arange(4) % 2))
+    assert data.shown_numbers([3, 1]).tolist() == [[0, 2], [0, 1]]
+    assert from_arrays("pictures", np.zeros((4, 8, 8), np.uint8), np.arange(4) % 2).shown_numbers([0]) is None
+
+
+def test_columns_with_gaps_are_compared_by_the_values_that_are_there():
+    values = np.tile(np.arange(6, dtype=np.float32)[:, None], (1, 3))
+    values[0, 0], values[:, 1] = np.nan, np.nan
+    found = Reference(np.arange(6), np.zeros(6, np.int64), torch.zeros(6, 1), values).usual(0)
+    assert found[2].tolist() == pytest.approx([3, np.nan, 2.5], nan_ok=True)

@@ -117,6 +117,10 @@ class Samples:
             return self.kind.shown(torch.zeros(0), kept, rows)
         return self.kind.shown(self.loaded(rows) if originals is None else originals[list(rows)], None, rows)
 
+    def shown_numbers(self, rows: Sequence[int]) -> Tensor | None:
+        """The numbers that a person sees of these samples, float32 [n, columns]; None if they see pictures or texts."""
+        return self.loaded(rows).float() if "features" in self.shown([]) else None
+
     def take(self, rows: Sequence[int]) -> "Samples":
         """Only these samples, in this order; the test set stays whole."""
         index = torch.tensor(list(rows), dtype=torch.long)

@@ -54,8 +54,8 @@ class SentenceEncoder:
 def find_sentence_encoder(name: str) -> SentenceEncoder:
     """The encoder of this name with its pretrained weights; InputError if there is none, or not the library."""
     short = name.removeprefix(SENTENCES)
-    is_folder = Path(short).is_dir()
-    if not is_folder and not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", short):
+    is_folder = short != "" and Path(short).is_dir()
+    if not is_folder and not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", short):
         raise InputError(f"{short!r:.100} is no folder, and no name of a model")
     library = _imported(name)
     offline = is_folder or os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")

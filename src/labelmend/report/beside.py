@@ -21,13 +21,13 @@ Part = tuple[str, bool]
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A sample that is like a suspect, as a person sees it."""
+    """A sample that is like a suspect, as a person sees it; `cells` are its values."""
 
     id: str
     given: str
     picture: Picture | None
     text: str
-    values: Sequence[float]
+    cells: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def neighbours_of(
     """The samples in these rows of the known ones, if they have as many values."""
     found = []
     for row in rows or ():
-        if 0 <= row < len(known) and len(known[row].get("features") or ()) == columns:
+        if 0 <= row < len(known) and len(cells_of(known[row])) == columns:
             shown = known[row]
             text = str(shown.get("text") or "")
             found.append(
@@ -99,23 +99,28 @@ def neighbours_of(
                     str(shown.get("given")),
                     as_picture(shown.get("picture"), side=SIDE),
                     text[:SNIPPET] + ("…" if len(text) > SNIPPET else ""),
-                    shown.get("features") or [],
+                    cells_of(shown),
                 )
             )
     return found
 
 
-def compared_values(
-    values: Sequence[float], like: Sequence[Neighbour], columns: Sequence[str], bars: Sequence[Bar]
-) -> list[tuple[str, bool, list[float]]]:
-    """Rows of a table: a column's name, whether it is unusual, and its values of the suspect and of its neighbours.
+def cells_of(shown: Mapping[str, Any]) -> list[str]:
+    """The values of a sample as they are written; none of a picture or a text."""
+    return [f"{value:.4g}" for value in shown.get("features") or ()]
+
+
+def compared_cells(
+    cells: Sequence[str], like: Sequence[Neighbour], columns: Sequence[str], bars: Sequence[Bar]
+) -> list[tuple[str, bool, list[str]]]:
+    """Rows of a table: a column's name, whether it is unusual, and the cells of the suspect and of its neighbours.
 
     Unusual columns come first, as their bars do; at most twelve are shown.
     """
     unusual = [bar.name for bar in bars]
     place = {name: number for number, name in enumerate(unusual)}
-    order = sorted(range(min(len(columns), len(values))), key=lambda column: place.get(columns[column], len(place)))
+    order = sorted(range(min(len(columns), len(cells))), key=lambda column: place.get(columns[column], len(place)))
     return [
-        (columns[column], columns[column] in unusual, [values[column], *(each.values[column] for each in like)])
+        (columns[column], columns[column] in unusual, [cells[column], *(each.cells[column] for each in like)])
         for column in order[:MOST_COLUMNS]
     ]

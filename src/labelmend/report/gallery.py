@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ..detect.judge import CLEAN
 from ..run.evidence import read_neighbours, read_suspects
-from .beside import SNIPPET, compared_values, neighbours_of, text_parts, unusual_bars
+from .beside import SNIPPET, cells_of, compared_cells, neighbours_of, text_parts, unusual_bars
 from .picture import as_picture
 from .read import Findings
 
@@ -78,15 +78,15 @@ def gallery(findings: Findings, limit: int) -> Gallery:
 def _seen(found: Mapping[str, Any], columns: Sequence[str], known: Sequence[Mapping[str, Any]]) -> Shown:
     """What a person sees of a suspect, and what stands beside it."""
     bars = unusual_bars(found.get("unusual"), columns)
-    features = found.get("features") or []
-    like = [neighbours_of(found.get(name), known, columns=len(features)) for name in ("like_given", "like_rival")]
-    values = compared_values(features, [*like[0], *like[1]], columns, bars)
+    cells = cells_of(found)
+    like = [neighbours_of(found.get(name), known, columns=len(cells)) for name in ("like_given", "like_rival")]
+    compared = compared_cells(cells, [*like[0], *like[1]], columns, bars)
     return {
         "picture": as_picture(found.get("picture")),
         "text": text_parts(found.get("text"), found.get("marks")),
-        "values": values,
+        "compared": compared,
         "snippet": str(found.get("text") or "")[:SNIPPET],
-        "preview": [(name, numbers[0]) for name, _, numbers in values[:PREVIEWED]],
+        "preview": [(name, cells[0]) for name, _, cells in compared[:PREVIEWED]],
         "bars": bars,
         "rival": found.get("rival"),
         "like_given": like[0],

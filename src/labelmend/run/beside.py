@@ -48,9 +48,9 @@ class Reference:
         """Those of these samples whose labels are kept; all of them, if none is."""
         kept = np.flatnonzero(~table.flagged[rows])
         kept = kept if len(kept) else np.arange(len(rows))
-        values = data.loaded(rows[kept].tolist()).float().numpy() if shows_values(data) else None
+        values = data.shown_numbers(rows[kept].tolist())
         given = table.given[rows[kept]].astype(np.int64)
-        return cls(rows[kept], given, features[torch.from_numpy(kept)], values)
+        return cls(rows[kept], given, features[torch.from_numpy(kept)], None if values is None else values.numpy())
 
     def nearest(self, features: Tensor, row: int, label: int) -> list[int]:
         """Rows of the samples of a class that are most like this one, which is not among them."""
@@ -64,17 +64,16 @@ class Reference:
         return [int(self.rows[place]) for place in places[order.numpy()]]
 
     def usual(self, label: int) -> NDArray[np.float64] | None:
-        """Quantiles of each value in a class, [5, columns]; None if it has too few samples to tell."""
+        """Quantiles of each value in a class, [5, columns], NaN where too few have one; None if the class is small."""
         if self.values is None or (self.given == label).sum() < FEWEST:
             return None
         own = self.values[self.given == label].astype(np.float64)
-        found: NDArray[np.float64] = np.quantile(own, QUANTILES, axis=0)
+        few = np.isfinite(own).sum(axis=0) < FEWEST
+        own = np.where(np.isfinite(own), own, np.nan)
+        own[:, few] = 0.0
+        found: NDArray[np.float64] = np.nanquantile(own, QUANTILES, axis=0)
+        found[:, few] = np.nan
         return found
-
-
-def shows_values(data: Samples) -> bool:
-    """Whether a person is shown the values of a sample, and not a picture or a text of it."""
-    return "features" in data.shown([])
 
 
 def unusual_values(
@@ -116,6 +115,10 @@ def beside(
     """For each suspect what stands beside it, and the rows of all samples that are named there, without repetition."""
     compared = list(suspects[:MOST_COMPARED])
     features = model.features(data.loaded(compared)) if compared else torch.zeros(0, 1)
+    numbers = data.shown_numbers(compared)
+    values = np.zeros((len(compared), 0), np.float32) if numbers is None else numbers.numpy()
+    classes = {int(label) for each in (table.given, table.rival) for label in each[compared]}
+    usual = {label: reference.usual(label) for label in sorted(classes)}
     found, named = [], dict[int, int]()
     for place, row in enumerate(compared):
         entry: Named = {"rival": table.class_names[int(table.rival[row])]}
@@ -123,8 +126,7 @@ def beside(
             near = reference.nearest(features[place], row, label)
             entry[key] = [named.setdefault(other, len(named)) for other in near]
         if reference.values is not None:
-            usual = (reference.usual(int(label)) for label in (table.given[row], table.rival[row]))
-            entry["unusual"] = unusual_values(data.loaded([row])[0].float().numpy(), *usual)
+            entry["unusual"] = unusual_values(values[place], usual[int(table.given[row])], usual[int(table.rival[row])])
         found.append(entry)
     return found, list(named)
 
