@@ -93,7 +93,8 @@ def _with_columns(suspects: pa.Table, found: list[dict[str, Any]], marks: list[l
     """The table with what stands beside each suspect, none for those that nothing was put beside."""
     for name, kind in BESIDE.items():
         values = [entry.get(name) for entry in found] + [None] * (suspects.num_rows - len(found))
-        suspects = suspects.append_column(name, pa.array(values, kind))
+        if any(value is not None for value in values):
+            suspects = suspects.append_column(name, pa.array(values, kind))
     return suspects if marks is None else suspects.append_column("marks", pa.array(marks, pa.list_(pa.int32())))
 
 
