@@ -109,3 +109,29 @@ def tiny_timm(monkeypatch):
     find_backbone.cache_clear()
     yield library
     find_backbone.cache_clear()
+
+
+@pytest.fixture
+def tiny_sentences(monkeypatch):
+    """A stand-in for sentence-transformers with one model, `tiny`, or a folder: counts of some letters, scaled."""
+    from labelmend.nets.sentences import LIBRARY, find_sentence_encoder
+
+    library = SimpleNamespace(asked=[], scale=1.0)
+
+    class Letters(torch.nn.Module):
+        def __init__(self, name, **options):
+            super().__init__()
+            library.asked.append(options)
+            if name != "tiny" and not Path(name).is_dir():
+                raise OSError(f"no model {name}")
+            self.scale = torch.nn.Parameter(torch.tensor(library.scale))
+
+        def encode(self, texts, *, batch_size, convert_to_tensor, show_progress_bar):
+            counts = [[text.count(letter) for letter in "aeot"] for text in texts]
+            return torch.tensor(counts, dtype=torch.float32) * self.scale
+
+    library.SentenceTransformer = Letters
+    monkeypatch.setitem(sys.modules, LIBRARY, library)
+    find_sentence_encoder.cache_clear()
+    yield library
+    find_sentence_encoder.cache_clear()

@@ -18,6 +18,7 @@ from labelmend.detect.summary import ADVICE, describe_noise
 from labelmend.detect.table import LabelTable
 from labelmend.run.description import write_description
 from labelmend.run.directory import RunDirectory
+from labelmend.run.evidence import BESIDE
 from labelmend.run.labels import write_labels
 from labelmend.run.noise import write_noise
 
@@ -38,6 +39,8 @@ def write_run(
     ids: Sequence[str] | None = None,
     pictures: Sequence[np.ndarray] | None = None,
     columns: Sequence[str] = (),
+    texts: Sequence[str] | None = None,
+    neighbours: bool = False,
     truth: Sequence[int] | np.ndarray | None = None,
     rate: float = 0.3,
     finding: str = FOUND,
@@ -46,7 +49,10 @@ def write_run(
     features: np.ndarray | None = None,
     seed: int = 0,
 ) -> RunDirectory:
-    """A finished run on made-up losses; images of noise, or a table if `columns` are named."""
+    """A finished run on made-up losses: images of noise, a table if `columns` are named, or `texts`.
+
+    With `neighbours`, three samples of each of two classes stand beside every suspect, and one value is unusual.
+    """
     rng = np.random.default_rng(seed)
     run = RunDirectory(path)
     run.create({})
@@ -82,11 +88,16 @@ def write_run(
     suspects: dict[str, Any] = {"id": pa.array([table["id"][i] for i in order], pa.string())}
     if columns:
         suspects["features"] = pa.array(rng.normal(size=(len(order), len(columns))).tolist(), pa.list_(pa.float32()))
+    elif texts is not None:
+        suspects["text"] = pa.array([texts[i] for i in order], pa.string())
+        suspects["marks"] = pa.array([[1, 3]] * len(order), pa.list_(pa.int32()))
     else:
         noise = rng.integers(0, 255, (len(order), 8, 8, 3), dtype=np.uint8)
         shown = noise if pictures is None else [pictures[i] for i in order]
         suspects["picture"] = pa.array([png(picture) for picture in shown], pa.binary())
     evidence_table = pa.table(suspects)
+    if neighbours:
+        evidence_table = _write_neighbours(run, evidence_table, names[given], names[truth], order)
     if columns:
         evidence_table = evidence_table.replace_schema_metadata({b"columns": json.dumps(list(columns)).encode()})
     pq.write_table(evidence_table, run.suspects)
@@ -103,6 +114,21 @@ def write_run(
         json.dumps(_description(path, samples, classes, log_loss, wrong, finding == FOUND, epochs, method))
     )
     return run
+
+
+def _write_neighbours(
+    run: RunDirectory, suspects: pa.Table, given: np.ndarray, rival: np.ndarray, order: np.ndarray
+) -> pa.Table:
+    """The table of suspects with the first three of them beside the label, and the next three beside its rival."""
+    few = suspects.slice(0, 6)
+    pq.write_table(few.append_column("given", pa.array(given[order[:6]].tolist(), pa.string())), run.neighbours)
+    entry = {"column": 1, "value": 9.5, "given": [0.0, 1.0], "rival": [8.0, 12.0]}
+    unusual = [entry] if "features" in suspects.column_names else None
+    values = {"rival": rival[order].tolist(), "like_given": [0, 1, 2], "like_rival": [3, 4, 5], "unusual": unusual}
+    for name, kind in BESIDE.items():
+        value = values[name] if name == "rival" else [values[name]] * len(order)
+        suspects = suspects.append_column(name, pa.array(value, kind))
+    return suspects
 
 
 def _write_noise(

@@ -93,7 +93,7 @@ def facts(page, name):
 
 
 def focused(page, name="id"):
-    return page.evaluate(f"document.activeElement.dataset.{name}")
+    return page.evaluate(f"document.activeElement.closest('.suspect').dataset.{name}")
 
 
 def test_filters_show_what_they_say_and_count_it(visit, report):
@@ -169,13 +169,41 @@ def test_rows_of_a_table_open_too(visit, make_run):
     page.keyboard.press("j")
     page.keyboard.press("ArrowDown")
     assert focused(page) == facts(page, "id")[1]
+    assert page.locator(".opened:visible").count() == 0
     page.keyboard.press("Enter")
-    assert page.text_content("#closer [data-slot=id]") == facts(page, "id")[1]
+    assert page.locator(".suspect[open]").get_attribute("data-id") == facts(page, "id")[1]
+    assert page.locator(".opened:visible").count() == 1
+    page.keyboard.press("Enter")
+    page.keyboard.press("j")
+    assert page.locator(".opened:visible").count() == 0
+    assert focused(page) == facts(page, "id")[2]
 
 
-@pytest.mark.parametrize("columns", [(), ("a", "b")], ids=["pictures", "table"])
-def test_labels_that_cannot_be_judged_open_without_a_suggestion(visit, make_run, columns):
-    run = make_run(finding=UNKNOWN, columns=columns)
+def test_rows_open_without_scripts_too(browser, make_run):
+    run = make_run(columns=["a", "b"])
+    build_report(run)
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 390, "height": 800})
+    page = context.new_page()
+    page.goto(run.report.resolve().as_uri())
+    page.locator(".suspect summary").first.click()
+    assert page.locator(".opened:visible").count() == 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    context.close()
+
+
+def test_a_picture_opens_with_the_pictures_most_like_it(visit, make_run):
+    run = make_run(neighbours=True)
+    build_report(run)
+    page = visit(run.report)
+    page.locator(".suspect").first.click()
+    assert page.locator("#closer .likes img").count() == 6
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#closer .likes img").count() == 6
+    assert page.locator("#closer h4 .text").all_text_contents()[1] == facts(page, "given")[1]
+
+
+def test_labels_that_cannot_be_judged_open_without_a_suggestion(visit, make_run):
+    run = make_run(finding=UNKNOWN)
     build_report(run)
     page = visit(run.report)
     page.keyboard.press("j")
@@ -209,10 +237,11 @@ def test_pages_of_predictions_fit_the_screen(visit, make_judged, tmp_path, width
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("columns", [(), tuple(PAYLOADS[:12])], ids=["pictures", "table"])
-def test_payloads_render_as_text(visit, make_run, columns):
+@pytest.mark.parametrize("kind", ["pictures", "table", "texts"])
+def test_payloads_render_as_text(visit, make_run, kind):
     ids = [f"{PAYLOADS[i % 25]} {i}" for i in range(400)]
-    run = make_run(PAYLOADS[2], classes=PAYLOADS, ids=ids, samples=400, columns=columns)
+    columns, texts = PAYLOADS[:12] if kind == "table" else (), ids if kind == "texts" else None
+    run = make_run(PAYLOADS[2], classes=PAYLOADS, ids=ids, samples=400, columns=columns, texts=texts, neighbours=True)
     build_report(run)
     page = visit(run.report)
     assert page.text_content(".brand .text") == PAYLOADS[2]
@@ -221,11 +250,19 @@ def test_payloads_render_as_text(visit, make_run, columns):
     assert set(shown) == set(PAYLOADS)
     heads = page.eval_on_selector_all(".heat tbody th", "items => items.map(i => i.textContent)")
     assert heads == PAYLOADS
-    place = "td:first-child" if columns else ".id"
-    texts = page.eval_on_selector_all(f".suspect {place}", "items => items.map(i => i.textContent)")
+    place = ".suspect > .id" if kind == "pictures" else "summary .id"
+    texts = page.eval_on_selector_all(place, "items => items.map(i => i.textContent)")
     assert texts == facts(page, "id")
     assert set(texts) <= set(ids)
-    for number in range(3):
+    if kind == "texts":
+        shown = page.eval_on_selector_all(".sample", "items => items.map(i => i.textContent)")
+        assert shown == texts
+        assert page.locator(".sample").first.locator("mark").text_content() == texts[0][1:3]
+    if kind == "table":
+        assert set(page.eval_on_selector_all(".bars .name .text", "items => items.map(i => i.textContent)")) == {
+            PAYLOADS[1]
+        }
+    for number in range(3 if kind == "pictures" else 0):
         page.locator(".suspect").nth(number).click()
         assert page.text_content("#closer [data-slot=id]") == texts[number]
         page.keyboard.press("Escape")

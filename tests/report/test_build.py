@@ -106,7 +106,7 @@ def test_a_run_on_a_table_shows_rows_with_at_most_twelve_features(make_run):
     page = page_of(make_run(columns=[f"feature {i}" for i in range(20)]))
     assert "feature 11<" in page
     assert "feature 12<" not in page
-    assert '<tr class="suspect"' in page
+    assert '<details class="suspect entry"' in page
     assert '<button type="button" class="suspect' not in page
 
 

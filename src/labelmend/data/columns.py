@@ -61,6 +61,10 @@ class ColumnWishes:
     category: Sequence[str] = ()
     text: Sequence[str] = ()
 
+    def takes(self, name: str) -> bool:
+        """Whether a column may be learned from."""
+        return name not in self.drop and (not self.only or name in self.only)
+
     def check(self, names: Sequence[str], source: str) -> None:
         """Refuse names that no column has."""
         known = {name: name for name in names}
@@ -70,7 +74,7 @@ class ColumnWishes:
 
 def typed_column(name: str, cells: Cells, wishes: ColumnWishes) -> Column:
     """What a column is: as the user says, or by its content."""
-    if name in wishes.drop or (wishes.only and name not in wishes.only):
+    if not wishes.takes(name):
         return Column(name, DROPPED, "left out, as asked", {})
     if not cells.is_understood:
         return Column(name, UNUSABLE, f"left out: it holds {cells.type}, which cannot be learned from", {})

@@ -1,12 +1,12 @@
-"""Samples as rows of features that a pretrained network computes once, kept between runs by their content."""
+"""Samples as rows of features that an encoder computes: a pretrained one once, kept between runs by their content."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError
@@ -19,7 +19,9 @@ from .kinds.cache import cache_folder
 from .kinds.decode import read_bytes
 from .kinds.encoded import Encoded, Encoding
 from .kinds.images import ImageFiles
-from .samples import Samples
+from .kinds.text import Texts
+from .samples import Inputs, Samples
+from .text import TextEncoder
 
 STRETCH = 512
 """Samples that are decoded at a time where they are not in memory."""
@@ -28,7 +30,7 @@ Progress = Callable[[int, int], None]
 
 
 class Encoder(Protocol):
-    """What turns samples into features; `nets.backbones.Backbone` is one for pictures."""
+    """What turns samples into features: `nets.backbones.Backbone` pictures, `nets.sentences.SentenceEncoder` texts."""
 
     @property
     def name(self) -> str:
@@ -42,8 +44,8 @@ class Encoder(Protocol):
     def batch(self) -> int:
         """Samples to give at a time."""
 
-    def __call__(self, inputs: Tensor, /, *, mirrored: bool = False) -> Tensor:
-        """Features, float32 [n, width]."""
+    def __call__(self, inputs: Any, /, *, mirrored: bool = False) -> Tensor:
+        """Features of pictures in a tensor, or of a list of texts, float32 [n, width]."""
 
 
 def encode(samples: Samples, encoder: Encoder, *, progress: Progress = lambda done, of: None) -> Samples:
@@ -62,19 +64,33 @@ def encode(samples: Samples, encoder: Encoder, *, progress: Progress = lambda do
     return replace(found[0], test=found[1] if len(found) > 1 else None)
 
 
+def fit_texts(samples: Samples, *, seed: int) -> Samples:
+    """Samples that are texts, and those of the test set, as rows of an encoder that is fitted to them."""
+    assert isinstance(samples.inputs, Texts)
+    return with_text_rows(samples, TextEncoder.fit(samples.inputs.values, seed=seed))
+
+
+def with_text_rows(samples: Samples, encoder: TextEncoder) -> Samples:
+    """Samples that are texts, and those of the test set, as rows of this encoder."""
+    assert isinstance(samples.inputs, Texts)
+    encoded = as_encoded(
+        samples, encoder.transform(samples.inputs.values), Encoding(encoder.name, encoder.identity), fitted=encoder
+    )
+    return encoded if samples.test is None else replace(encoded, test=with_text_rows(samples.test, encoder))
+
+
 def _advance(progress: Progress, before: int, total: int, done: int) -> None:
     progress(before + done, total)
 
 
-def as_encoded(samples: Samples, rows: Tensor, encoding: Encoding) -> Samples:
+def as_encoded(samples: Samples, rows: Tensor, encoding: Encoding, *, fitted: TextEncoder | None = None) -> Samples:
     """Samples that are trained on as these rows, and shown as before."""
     originals = samples.inputs if samples.originals is None else samples.originals
-    return replace(samples, inputs=rows, originals=originals, kind=Encoded(of=samples.kind, encoding=encoding))
+    kind = Encoded(of=samples.kind, encoding=encoding, fitted=fitted)
+    return replace(samples, inputs=rows, originals=originals, kind=kind)
 
 
-def features_of(
-    inputs: Tensor | ImageFiles, encoder: Encoder, encoding: Encoding, advance: Callable[[int], None]
-) -> Tensor:
+def features_of(inputs: Inputs, encoder: Encoder, encoding: Encoding, advance: Callable[[int], None]) -> Tensor:
     """Features of these inputs, float32 [n, width], from the cache where the same ones were computed before.
 
     They are rounded to half precision where its range allows it, so that kept ones are the same as new ones. The cache
@@ -102,11 +118,14 @@ def features_of(
     return rows.float()
 
 
-def _stretches(inputs: Tensor | ImageFiles) -> Iterator[tuple[int, Tensor]]:
+def _stretches(inputs: Inputs) -> Iterator[tuple[int, Tensor | Sequence[str]]]:
     """The inputs in memory, some hundreds at a time, each with where it starts."""
     for start in range(0, len(inputs), STRETCH):
         if isinstance(inputs, Tensor):
             yield start, inputs[start : start + STRETCH]
+            continue
+        if isinstance(inputs, Texts):
+            yield start, inputs.values[start : start + STRETCH]
             continue
         images, problems = inputs.decoded(range(start, min(start + STRETCH, len(inputs))))
         if problems:
@@ -114,8 +133,10 @@ def _stretches(inputs: Tensor | ImageFiles) -> Iterator[tuple[int, Tensor]]:
         yield start, images
 
 
-def _digests(inputs: Tensor | ImageFiles) -> list[bytes]:
-    """What tells samples apart: their pixels, or the content of files that are not held in memory."""
+def _digests(inputs: Inputs) -> list[bytes]:
+    """What tells samples apart: their pixels or text, or the content of files that are not held in memory."""
+    if isinstance(inputs, Texts):
+        return [hashlib.sha256(text.encode()).digest() for text in inputs.values]
     if isinstance(inputs, ImageFiles):
         return [hashlib.sha256(read_bytes(ref, inputs.root)).digest() for ref in inputs.refs]
     return [hashlib.sha256(sample.data).digest() for sample in inputs.contiguous().numpy()]

@@ -10,12 +10,15 @@ from torch import Tensor
 from ..errors import InputError, refuse_unrepeated
 from .kinds import Kind
 from .kinds.images import ImageFiles
+from .kinds.table import Table
+from .kinds.text import Texts
 from .preflight import NUMBER, Problem, class_order, clean_label
 from .table_encoding import TableRows
 
 MOST_CLASSES = 10_000
 MOST_FRACTIONS = 20
 """Numbers with fractions that may be classes; more of them are measurements."""
+Inputs = Tensor | ImageFiles | TableRows | Texts
 
 
 @dataclass(frozen=True)
@@ -35,17 +38,17 @@ class Samples:
     """Samples with their labels, names of classes, ids and, where there is one, a test set of the same kind.
 
     `inputs` are images, uint8 [N, channels, height, width] or files that are decoded when needed, features, float32
-    [N, columns], or rows of a table before they are encoded. A label is an index into `class_names`, -1 where a reader
-    found none that is usable, which is then among the `problems`. `locations` name samples in messages. `declared`
-    tells that the classes come from the source itself and may have no samples. `trusted` are the rows, in order,
-    whose labels are known to be right. `originals` are what a person is shown in place of `inputs`: the files of
-    images that were decoded, the images that features were computed of, or the rows of a table as they were
+    [N, columns], or rows of a table or texts before they are encoded. A label is an index into `class_names`, -1 where
+    a reader found none that is usable, which is then among the `problems`. `locations` name samples in messages.
+    `declared` tells that the classes come from the source itself and may have no samples. `trusted` are the rows, in
+    order, whose labels are known to be right. `originals` are what a person is shown in place of `inputs`: the files of
+    images that were decoded, the images or texts that features were computed of, or the rows of a table as they were
     written. `notes` are what is worth knowing about the source.
     """
 
     name: str
     kind: Kind
-    inputs: Tensor | ImageFiles | TableRows
+    inputs: Inputs
     labels: NoisyLabels
     class_names: Sequence[str]
     ids: Sequence[str]
@@ -54,7 +57,7 @@ class Samples:
     declared: bool = False
     problems: Sequence[Problem] = ()
     trusted: Tensor | None = None
-    originals: Tensor | ImageFiles | TableRows | None = None
+    originals: Inputs | None = None
     notes: Sequence[Problem] = ()
 
     @classmethod
@@ -62,7 +65,7 @@ class Samples:
         cls,
         name: str,
         kind: Kind,
-        inputs: Tensor | ImageFiles | TableRows,
+        inputs: Inputs,
         labels: Sequence[object] | None,
         *,
         ids: Sequence[str],
@@ -128,13 +131,22 @@ class Samples:
             return self.kind.shown(torch.zeros(0), None if isinstance(originals, Tensor) else originals, rows)
         return self.kind.shown(originals[list(rows)], None, rows)
 
+    def shown_numbers(self, rows: Sequence[int]) -> Tensor | None:
+        """The numbers that a person sees of these samples, float32 [n, columns]; None if they see pictures or texts.
+
+        Cells of a table that are no numbers are NaN.
+        """
+        if isinstance(self.originals, TableRows) and isinstance(self.kind, Table):
+            return self.kind.numbers(self.originals.take(rows))
+        return self.loaded(rows).float() if "features" in self.shown([]) else None
+
     @property
     def shown_columns(self) -> Sequence[str]:
         """Names of the values or cells that `shown` gives of a sample, where they have names."""
         return self.kind.shown_columns(self._originals)
 
     @property
-    def _originals(self) -> Tensor | ImageFiles | TableRows:
+    def _originals(self) -> Inputs:
         return self.inputs if self.originals is None else self.originals
 
     def take(self, rows: Sequence[int]) -> "Samples":
@@ -171,14 +183,15 @@ class Samples:
         if isinstance(self.inputs, Tensor):
             tensors.insert(0, self.inputs)
         else:
-            digest.update("\0".join(self.ids).encode(errors="surrogateescape"))
+            named = self.inputs.values if isinstance(self.inputs, Texts) else self.ids
+            digest.update("\0".join(named).encode(errors="surrogateescape"))
         for tensor in tensors:
             digest.update(repr((tuple(tensor.shape), tensor.dtype)).encode())
             digest.update(tensor.contiguous().numpy().data)
         return digest.hexdigest()
 
 
-def _rows(values: Tensor | ImageFiles | TableRows, index: Tensor) -> Tensor | ImageFiles | TableRows:
+def _rows(values: Inputs, index: Tensor) -> Inputs:
     return values[index] if isinstance(values, Tensor) else values.take(index.tolist())
 
 

@@ -18,6 +18,7 @@ from .kinds.encoded import Encoded
 from .kinds.features import Features
 from .kinds.images import ImageFiles, Images, common_shape, most_bytes
 from .kinds.table import Table
+from .kinds.text import Text, Texts
 from .preflight import (
     Preflight,
     PreflightError,
@@ -31,11 +32,12 @@ from .preflight import (
 from .readers.delimited import SUFFIXES
 from .readers.feature_file import SUFFIXES as FEATURE_SUFFIXES
 from .readers.feature_file import open_features
-from .readers.folder import open_folder, open_images
+from .readers.folder import open_folder, open_images, open_texts
 from .readers.named import NAMED
 from .readers.npz import open_npz
 from .readers.objects import inputs_from_objects
 from .readers.table import Columns, open_table
+from .readers.texts import from_texts
 from .samples import Samples, check_class_count
 from .table_encoding import TableEncoding, TableRows
 
@@ -107,7 +109,7 @@ def check_samples(
         raise PreflightError(samples.name, preflight)
     check_class_count(train)
     preflight.notes += [*check_classes(train.label_names), *check_spelling(train.class_names)]
-    if isinstance(train.inputs, Tensor) and train.kind.name == Images.name:
+    if train.kind.name in (Images.name, Text.name) and isinstance(train.inputs, Tensor | Texts):
         preflight.notes += _conflicts(train, train.inputs)
     return replace(train, test=test), preflight
 
@@ -131,8 +133,10 @@ def open_inputs(
         read = replace(read, inputs=_by_position(read.inputs, kind, name))
     if isinstance(read.inputs, TableRows) and isinstance(kind, Features):
         read = _encoded_like(read, read.inputs, kind)
+    if isinstance(read.inputs, TableRows) and isinstance(kind, Text):
+        read = _texts_like(read, read.inputs, kind)
     if read.kind.name != kind.name:
-        wants = "images" if kind.name == Images.name else f"rows of {shape[0]} features"
+        wants = kind.name if kind.name in (Images.name, Text.name) else f"rows of {shape[0]} features"
         if isinstance(kind, Encoded):
             wants = f"the {shape[0]} features that it was trained on, from a file"
         raise InputError(f"{name} holds {read.kind.name}, but the model takes {wants}")
@@ -145,7 +149,7 @@ def open_inputs(
 
 
 def _read_inputs(source: str, kind: Kind, options: SourceOptions) -> Samples:
-    path, takes_images = Path(source), kind.name == Images.name
+    path, takes_images, takes_texts = Path(source), kind.name == Images.name, kind.name == Text.name
     if source in NAMED or not path.exists():
         return read_source(source, options)
     if isinstance(kind, Encoded) and path.suffix in FEATURE_SUFFIXES:
@@ -155,6 +159,8 @@ def _read_inputs(source: str, kind: Kind, options: SourceOptions) -> Samples:
     if path.suffix in SUFFIXES:
         root = None if options.root is None else Path(options.root)
         return open_table(path, options.columns, root=root, labelled=False, images=takes_images)
+    if takes_texts:
+        return open_texts(path)
     if not takes_images:
         wants = "the features that it was trained on, from a file" if isinstance(kind, Encoded) else "rows of features"
         raise InputError(f"{source} is no table, and the model takes {wants}")
@@ -236,6 +242,15 @@ def _encoded_like(samples: Samples, rows: TableRows, kind: Features) -> Samples:
     return replace(samples, inputs=inputs, originals=rows, kind=kind, notes=found)
 
 
+def _texts_like(samples: Samples, rows: TableRows, kind: Text) -> Samples:
+    """The texts of a table that a model takes: the column that it was trained on, or else the only one of texts."""
+    column = kind.columns[0] if kind.columns else rows.only_text()
+    if column is None:
+        raise InputError(f"{samples.name} must have one column of texts, which the model takes, and no other column")
+    texts = rows.texts(column, samples.name)
+    return from_texts(samples.name, texts, None, ids=samples.ids, locations=samples.locations, column=column)
+
+
 def _decoded(
     samples: Samples,
     files: ImageFiles,
@@ -282,15 +297,17 @@ def _rows_to_keep(samples: Samples, unusable: list[Problem], repeated: list[Prob
     return keep
 
 
-def _conflicts(samples: Samples, images: Tensor) -> list[Problem]:
+def _conflicts(samples: Samples, inputs: Tensor | Texts) -> list[Problem]:
     """Exact duplicates whose labels differ: label noise in plain sight."""
     groups: dict[bytes, list[int]] = defaultdict(list)
-    for row, image in enumerate(images.numpy()):
-        groups[hashlib.sha256(image.tobytes()).digest()].append(row)
+    what, each = ("image", inputs.numpy()) if isinstance(inputs, Tensor) else ("text", inputs.values)
+    for row, sample in enumerate(each):
+        content = sample.encode() if isinstance(sample, str) else sample.tobytes()
+        groups[hashlib.sha256(content).digest()].append(row)
     names, found = samples.label_names, []
     for members in groups.values():
         classes = sorted({names[row] for row in members})
         if len(classes) > 1:
             locations = ", ".join(samples.locations[row] for row in members)
-            found.append(Problem(locations, f"the same image with the labels {' and '.join(classes)}"))
+            found.append(Problem(locations, f"the same {what} with the labels {' and '.join(classes)}"))
     return found

@@ -54,6 +54,18 @@ class TableRows:
         """One column."""
         return Cells(self.table[name], self.decimal)
 
+    def only_text(self) -> str | None:
+        """The column to learn from, if it is the only one and holds free text."""
+        wanted = [name for name in self.table.column_names if self.wishes.takes(name)]
+        if len(wanted) != 1:
+            return None
+        return wanted[0] if typed_column(wanted[0], self.cells(wanted[0]), self.wishes).role == TEXT else None
+
+    def texts(self, column: str, name: str) -> list[str | None]:
+        """The cells of a column as texts, for models that take them."""
+        self.check_has(column, name)
+        return [None if cell is None else str(cell) for cell in self.table[column].to_pylist()]
+
     def check_has(self, column: str, name: str) -> None:
         """Refuse rows without a column that a model was trained on."""
         if column not in self.table.column_names:

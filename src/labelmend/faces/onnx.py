@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ..core import generator
 from ..errors import InputError
 from ..learner import predicted
+from ..nets.backbones import Backbone
 from ..nets.pretrained import OWN, OWN_SIZE
 from ..run.model import Model
 
@@ -33,8 +34,8 @@ class Encoder(nn.Module):
 
     def __init__(self, model: Model) -> None:
         super().__init__()
-        backbone, encoding = model.backbone(), model.encoding
-        if backbone is None or encoding is None:
+        backbone, encoding = model.encoder(), model.encoding
+        if not isinstance(backbone, Backbone) or encoding is None:
             raise TypeError("this model has no encoder")
         self.body, self.mirrored = backbone.body, encoding.mirrored
         self.register_buffer("mean", torch.tensor(backbone.mean).view(1, -1, 1, 1))

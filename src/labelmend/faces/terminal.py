@@ -34,6 +34,7 @@ from .progress import EventLog, observed
 
 NOTES_SHOWN = 5
 COLUMNS_SHOWN = 40
+WIDEST_TEXT = 200
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
@@ -167,12 +168,15 @@ def show_summary(run: RunDirectory, console: Console) -> None:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def show_labels(labels: pa.Table, count: int, console: Console) -> None:
-    """Print rows of the label table, and how many there are in all."""
+def show_labels(labels: pa.Table, count: int, console: Console, *, texts: Mapping[str, str] | None = None) -> None:
+    """Print rows of the label table, with their `texts` by id if they have such, and how many there are in all."""
     table = Table("sample", "given", "suggested", "P(wrong)", "steady", "verdict", box=None, pad_edge=False)
+    if texts:
+        table.add_column("text", no_wrap=True, overflow="ellipsis", ratio=1)
     for row in labels.to_pylist():
         numbers = f"{row['noisy_probability']:.3f}", f"{row['steadiness']:.0%}"
-        table.add_row(Text(row["id"]), Text(row["given"]), Text(row["suggested"]), *numbers, row["verdict"])
+        text = [Text(visible(" ".join(texts.get(row["id"], "")[:WIDEST_TEXT].split())))] if texts else []
+        table.add_row(Text(row["id"]), Text(row["given"]), Text(row["suggested"]), *numbers, row["verdict"], *text)
     console.print(table, highlight=False)
     console.print(f"{labels.num_rows:,} of {count:,}; --out FILE exports them", highlight=False)
 

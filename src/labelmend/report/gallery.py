@@ -1,8 +1,7 @@
-"""The samples with the most doubtful labels, as pictures or as rows of a table."""
+"""The samples with the most doubtful labels, as pictures, or as texts and rows that open."""
 
-import base64
-import io
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,17 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..detect.judge import CLEAN
-from ..run.evidence import read_suspects
+from ..run.evidence import read_neighbours, read_suspects
+from .beside import SNIPPET, cells_of, compared_cells, neighbours_of, text_parts, unusual_bars
+from .picture import as_picture
 from .read import Findings
 
-MOST_COLUMNS = 12
-LONGEST_CELL = 120
 MOST_KEPT = 24
 """Labels shown of a set that looks clean: enough to check what the network doubts."""
-PICTURE_BYTES = 12_000
-SMALL = 64
-LARGEST_SIDE = 1024
-KINDS = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg"}
+PREVIEWED = 4
+Shown = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class Gallery:
     Suspects are the flagged labels or, if none is flagged, those that the network doubts most; `total` are all of them.
     """
 
-    suspects: list[dict[str, Any]]
+    suspects: list[Shown]
     pairs: list[tuple[str, str, int]]
     columns: list[str]
     total: int
@@ -41,13 +38,25 @@ class Gallery:
         """Whether any suspect has a picture."""
         return any(suspect["picture"] for suspect in self.suspects)
 
+    @property
+    def opens(self) -> bool:
+        """Whether suspects are texts or rows, which open where they stand."""
+        return bool(self.columns) or any(suspect["text"] for suspect in self.suspects)
+
+    @property
+    def marked(self) -> bool:
+        """Whether any text has marked words."""
+        return any(loud for suspect in self.suspects for _, loud in suspect["text"])
+
 
 def gallery(findings: Findings, limit: int) -> Gallery:
-    """At most `limit` samples with the most doubtful labels, each with its picture or features.
+    """At most `limit` samples with the most doubtful labels, each with what a person sees of it.
 
     They are the flagged ones; if none is flagged, the first by rank, without labels that are known to be right.
     """
     evidence, columns = read_suspects(findings.run) or (None, [])
+    table = read_neighbours(findings.run)
+    known = [] if table is None else table.to_pylist()
     rows = np.argsort(findings.column("rank"))
     rows = rows[findings.flagged[rows] if findings.flagged.any() else findings.column("noisy_probability")[rows] > 0]
     total, rows = len(rows), rows[: min(limit, MOST_KEPT) if findings.noise["finding"] == CLEAN else limit]
@@ -60,37 +69,26 @@ def gallery(findings: Findings, limit: int) -> Gallery:
     pairs = [(*pair, count) for pair, count in counts.most_common()]
     numbers = {pair[:2]: number for number, pair in enumerate(pairs)}
     for suspect, row in zip(suspects, rows.tolist(), strict=True):
-        found = shown.get(suspect["id"], {})
         suspect["verdict"] = str(findings.verdicts[row])
         suspect["pair"] = numbers[suspect["given"], suspect["suggested"]]
-        suspect["picture"], suspect["small"] = _picture(found.get("picture"))
-        suspect["features"] = _values(found)
-    return Gallery(suspects, pairs, columns[:MOST_COLUMNS], total)
+        suspect |= _seen(shown.get(suspect["id"], {}), columns, known)
+    return Gallery(suspects, pairs, columns, total)
 
 
-def _values(found: dict[str, Any]) -> list[str]:
-    """The first feature values of a suspect, or cells of its row, as they are shown."""
-    if found.get("cells") is not None:
-        return [str(cell or "")[:LONGEST_CELL] for cell in found["cells"][:MOST_COLUMNS]]
-    return [f"{value:.4g}" for value in (found.get("features") or [])[:MOST_COLUMNS]]
-
-
-def _picture(content: bytes | None) -> tuple[str | None, bool]:
-    """The picture as a data URL, and whether it is so small that its pixels should be shown as squares."""
-    from PIL import Image
-
-    kind = next((name for start, name in KINDS.items() if content and content.startswith(start)), None)
-    if content is None or kind is None:
-        return None, False
-    try:
-        with Image.open(io.BytesIO(content), formats=("PNG", "JPEG")) as image:
-            if max(image.size) > LARGEST_SIDE:  # ours are small, and a bomb would hit the reader's browser
-                return None, False
-            small = max(image.size) < SMALL
-            if len(content) > PICTURE_BYTES:
-                buffer = io.BytesIO()
-                image.convert("RGB").save(buffer, "JPEG", quality=80)
-                content, kind = buffer.getvalue(), "jpeg"
-    except Exception:  # decoders raise whatever they like on a damaged file
-        return None, False
-    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}", small
+def _seen(found: Mapping[str, Any], columns: Sequence[str], known: Sequence[Mapping[str, Any]]) -> Shown:
+    """What a person sees of a suspect, and what stands beside it."""
+    bars = unusual_bars(found.get("unusual"), columns)
+    cells = cells_of(found)
+    like = [neighbours_of(found.get(name), known, columns=len(cells)) for name in ("like_given", "like_rival")]
+    compared = compared_cells(cells, [*like[0], *like[1]], columns, bars)
+    return {
+        "picture": as_picture(found.get("picture")),
+        "text": text_parts(found.get("text"), found.get("marks")),
+        "compared": compared,
+        "snippet": str(found.get("text") or "")[:SNIPPET],
+        "preview": [(name, cells[0]) for name, _, cells in compared[:PREVIEWED]],
+        "bars": bars,
+        "rival": found.get("rival"),
+        "like_given": like[0],
+        "like_rival": like[1],
+    }

@@ -7,6 +7,7 @@
   const all = [...list.querySelectorAll(".suspect")];
   const place = new Map(all.map((item, number) => [item, number]));
   const fact = (item, name) => item.dataset[name] ?? "";
+  const handle = (item) => item.querySelector("summary") ?? item;
   const byText = (name) => (a, b) => fact(a, name).localeCompare(fact(b, name), undefined, { numeric: true });
   const orders = {
     order: () => 0,
@@ -22,9 +23,9 @@
 
   // Only one suspect is a tab stop, so that Tab leaves the gallery and arrows move within it.
   function settle(item) {
-    if (current) current.tabIndex = -1;
+    if (current) handle(current).tabIndex = -1;
     current = item;
-    if (current) current.tabIndex = 0;
+    if (current) handle(current).tabIndex = 0;
   }
 
   function passes(item) {
@@ -79,7 +80,7 @@
     if (to >= limit) unfold(shown.length);
     settle(shown[to]);
     if (dialog.open) fill(current);
-    else current.focus();
+    else handle(current).focus();
   }
 
   function fill(item) {
@@ -94,6 +95,8 @@
     const unsure = fact(item, "given") === fact(item, "suggested");
     for (const mark of dialog.querySelectorAll("#closer-unsure")) mark.hidden = !unsure;
     for (const mark of dialog.querySelectorAll("ins")) mark.hidden = unsure;
+    const kept = item.querySelector("template");
+    find("closer-beside").replaceChildren(...(kept ? [kept.content.cloneNode(true)] : []));
     const image = item.querySelector("img");
     picture.hidden = !image;
     if (image) {
@@ -110,7 +113,7 @@
 
   list.addEventListener("click", (event) => {
     const item = event.target.closest(".suspect");
-    if (item) open(item);
+    if (item && item.tagName === "BUTTON") open(item);
   });
   list.addEventListener("focusin", (event) => {
     const item = event.target.closest(".suspect");
@@ -129,8 +132,6 @@
     if (event.key === "/" && !dialog.open) {
       event.preventDefault();
       pair.focus();
-    } else if (event.key === "Enter" && event.target.matches("tr.suspect")) {
-      open(event.target);
     } else if ((inside || letter) && shown.length && steps(event.key)) {
       event.preventDefault();
       move(inside ? steps(event.key) : 0);
@@ -140,12 +141,12 @@
     const next = shown[limit];
     unfold(shown.length);
     settle(next);
-    next.focus({ preventScroll: true });
+    handle(next).focus({ preventScroll: true });
   });
   document.querySelector(".controls").addEventListener("submit", (event) => event.preventDefault());
   for (const control of [sort, pair, kind]) control.addEventListener("change", refresh);
   least.addEventListener("input", refresh);
-  for (const item of all) item.tabIndex = -1;
+  for (const item of all) handle(item).tabIndex = -1;
   document.documentElement.classList.add("scripted");
   refresh();
 })();

@@ -34,6 +34,7 @@ class RunDirectory:
         self.report = path / "report.html"
         self.evidence = path / "evidence"
         self.suspects = self.evidence / "suspects.parquet"
+        self.neighbours = self.evidence / "neighbours.parquet"
         self.losses = self.evidence / "losses.f16"
         self.features = self.evidence / "features.safetensors"
 

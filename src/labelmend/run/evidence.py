@@ -1,7 +1,7 @@
 """evidence/: what a report shows beside the label table: the suspects themselves, and the network's features.
 
-suspects.parquet has a picture, the feature values or the cells of each suspect; features.safetensors has principal
-components.
+suspects.parquet has a picture, the text, the feature values or the cells of each suspect, and what stands beside the
+first of them; neighbours.parquet has the samples that are named there; features.safetensors has principal components.
 """
 
 import json
@@ -20,6 +20,7 @@ from ..data.readers.delimited import read_parquet
 from ..detect.table import LabelTable
 from ..errors import InputError
 from ..files import write_atomic
+from .beside import Reference, beside, marked_words
 from .directory import RunDirectory
 from .labels import parquet_bytes
 from .model import Model
@@ -29,6 +30,14 @@ MOST_FEATURE_ROWS = 5_000
 MOST_COMPONENTS = 50
 AT_ONCE = 500
 LARGEST_FEATURES = 16 << 20
+_RANGE = pa.list_(pa.float64())
+BESIDE = {
+    "rival": pa.string(),
+    "like_given": pa.list_(pa.int32()),
+    "like_rival": pa.list_(pa.int32()),
+    "unusual": pa.list_(pa.struct({"column": pa.int32(), "value": pa.float64(), "given": _RANGE, "rival": _RANGE})),
+}
+"""Columns of suspects.parquet for what stands beside a suspect; what is like it is rows of neighbours.parquet."""
 
 
 @dataclass(frozen=True)
@@ -41,24 +50,41 @@ class KeptFeatures:
 
 
 def write_evidence(run: RunDirectory, data: Samples, table: LabelTable, model: Model) -> None:
-    """Write the most doubtful samples as pictures or rows, and the principal components of the features."""
+    """Write the most doubtful samples with what stands beside them, and the principal components of the features."""
     run.evidence.mkdir(exist_ok=True)
-    write_suspects(run, data, table)
     count = min(len(data), MOST_FEATURE_ROWS)
     samples = np.arange(count) * len(data) // count
     parts = [model.features(data.loaded(part.tolist())) for part in np.array_split(samples, -(-count // AT_ONCE))]
-    write_features(run, KeptFeatures(samples, *principal_components(torch.cat(parts))))
+    features = torch.cat(parts)
+    write_features(run, KeptFeatures(samples, *principal_components(features)))
+    write_suspects(run, data, table, model, Reference.of(data, table, samples, features))
 
 
-def write_suspects(run: RunDirectory, data: Samples, table: LabelTable) -> None:
-    """Write suspects.parquet: flagged labels first, then the others by rank, so that none being flagged hides none."""
-    rows = np.lexsort((table.rank, ~table.flagged))[:MOST_SUSPECTS]
-    write_atomic(run.suspects, parquet_bytes(suspects_table(data, rows.tolist())))
+def write_suspects(
+    run: RunDirectory, data: Samples, table: LabelTable, model: Model | None = None, reference: Reference | None = None
+) -> None:
+    """Write suspects.parquet: flagged labels first, then the others by rank, so that none being flagged hides none.
+
+    With a model and samples to compare with, also what stands beside the first suspects, and neighbours.parquet.
+    """
+    rows = np.lexsort((table.rank, ~table.flagged))[:MOST_SUSPECTS].tolist()
+    suspects = suspects_table(data, rows)
+    if model is not None and reference is not None:
+        found, named = beside(data, table, model, rows, reference)
+        suspects = _with_columns(suspects, found, marked_words(data, table, model, rows))
+        labels = pa.array([table.class_names[table.given[row]] for row in named], pa.string())
+        write_atomic(run.neighbours, parquet_bytes(suspects_table(data, named).append_column("given", labels)))
+    write_atomic(run.suspects, parquet_bytes(suspects))
 
 
 def suspects_table(data: Samples, rows: Sequence[int]) -> pa.Table:
-    """Ids with what a person sees of each sample: pictures, or values or cells whose names are in the metadata."""
-    types = {"picture": pa.binary(), "features": pa.list_(pa.float32()), "cells": pa.list_(pa.string())}
+    """Ids with what a person sees of each sample: pictures, texts, or values or cells whose names are metadata."""
+    types = {
+        "picture": pa.binary(),
+        "text": pa.string(),
+        "features": pa.list_(pa.float32()),
+        "cells": pa.list_(pa.string()),
+    }
     columns = {"id": pa.array([data.ids[row] for row in rows], pa.string())}
     columns |= {name: pa.array(values, types[name]) for name, values in data.shown(rows).items()}
     table = pa.table(columns)
@@ -68,12 +94,34 @@ def suspects_table(data: Samples, rows: Sequence[int]) -> pa.Table:
     return table.replace_schema_metadata({"columns": json.dumps(names)})
 
 
+def _with_columns(suspects: pa.Table, found: list[dict[str, Any]], marks: list[list[int]] | None) -> pa.Table:
+    """The table with what stands beside each suspect, none for those that nothing was put beside."""
+    for name, kind in BESIDE.items():
+        values = [entry.get(name) for entry in found] + [None] * (suspects.num_rows - len(found))
+        if any(value is not None for value in values):
+            suspects = suspects.append_column(name, pa.array(values, kind))
+    return suspects if marks is None else suspects.append_column("marks", pa.array(marks, pa.list_(pa.int32())))
+
+
 def read_suspects(run: RunDirectory) -> tuple[pa.Table, list[str]] | None:
     """The table of suspects, and the names of its feature values or cells; None if the run kept none."""
     if not run.suspects.is_file():
         return None
     table = read_parquet(run.suspects)
     return table, json.loads((table.schema.metadata or {}).get(b"columns", b"[]"))
+
+
+def suspect_texts(run: RunDirectory) -> dict[str, str]:
+    """The texts of suspects by their ids; none if the samples are no texts."""
+    table, _ = read_suspects(run) or (None, [])
+    if table is None or "text" not in table.column_names:
+        return {}
+    return dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
+
+
+def read_neighbours(run: RunDirectory) -> pa.Table | None:
+    """The table of samples that suspects are compared with; None if the run kept none."""
+    return read_parquet(run.neighbours) if run.neighbours.is_file() else None
 
 
 def write_features(run: RunDirectory, kept: KeptFeatures) -> None:

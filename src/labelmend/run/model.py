@@ -14,7 +14,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
 from ..core import generator, head_of, inputs_of
-from ..data.encode import Progress, encode
+from ..data.encode import Progress, encode, with_text_rows
 from ..data.feed import sweep_size
 from ..data.kinds import Kind, Normaliser
 from ..data.kinds.decode import MOST_PIXELS
@@ -22,19 +22,23 @@ from ..data.kinds.encoded import Encoded, Encoding
 from ..data.kinds.features import Features
 from ..data.kinds.images import Images, brought_to
 from ..data.kinds.table import Table
+from ..data.kinds.text import Text
 from ..data.noise import read_json
 from ..data.samples import Samples
 from ..data.sources import AS_IT_IS, SourceOptions, open_inputs
 from ..data.table_encoding import TableEncoding
+from ..data.text import TextEncoder
 from ..errors import InputError
 from ..files import to_json, write_atomic
 from ..learner import predicted
 from ..nets import build_net, read_weights
 from ..nets.backbones import Backbone, find_backbone
+from ..nets.sentences import SENTENCES, SentenceEncoder, find_sentence_encoder
+from ..nets.small import Linear
 from .directory import RunDirectory
 
-TABLE = "table/"
-"""Prefix of what the encoding of a table keeps among the weights."""
+TABLE, ENCODER = "table/", "encoder/"
+"""Before the names of what the encoding of a table, or a fitted encoder of texts, keeps among the weights."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +59,10 @@ class Model:
     def predict_proba(self, data: Any, *, root: str | Path | None = None) -> NDArray[np.float32]:
         """Class probabilities, [n, C], in the order of `class_names`.
 
-        `data` is an array, a DataFrame, a list of pictures, a folder of images, one image, or a table. Images are
-        brought to the model's size; columns of tables go by their names, and those of an array by their positions. A
-        model of pretrained features computes those of the images first; rows of such features are taken as they are.
+        `data` is an array, a DataFrame, a list of pictures or texts, a folder of images or texts, one such file, or a
+        table. Images are brought to the model's size; columns of tables go by their names, and those of an array by
+        their positions. A model of pretrained features computes those of the samples first; rows of such features are
+        taken as they are.
         """
         return self.probabilities(self.inputs(data, root=root))
 
@@ -80,31 +85,50 @@ class Model:
         self, data: Any, options: SourceOptions = AS_IT_IS, *, progress: Progress = lambda done, of: None
     ) -> Samples:
         """The data as samples whose inputs are what the networks take; labels are not needed."""
-        encoding, backbone = self.encoding, self.backbone()
-        if encoding is None or backbone is None:
+        encoding, encoder = self.encoding, self.encoder()
+        if encoding is None or encoder is None:
             return open_inputs(data, self.kind, self.shape, options)
+        if not isinstance(encoder, Backbone):
+            of = self.kind.of if isinstance(self.kind, Encoded) and self.kind.of is not None else Text()
+            read = open_inputs(data, of, (), options)
+            if isinstance(encoder, TextEncoder):
+                return with_text_rows(read, encoder)
+            return encode(read, encoder.to(self.normalise.mean.device), progress=progress)
         kind = Images(flips=encoding.mirrored)
         read = open_inputs(data, kind, encoding.shape, options)
         assert isinstance(read.inputs, Tensor)
         images = replace(read, kind=kind, inputs=brought_to(read.inputs, encoding.shape))
-        return encode(images, backbone.to(self.normalise.mean.device), progress=progress)
+        return encode(images, encoder.to(self.normalise.mean.device), progress=progress)
 
     @property
     def encoding(self) -> Encoding | None:
         """How the features that the networks take are made; None if they take samples as they are."""
         return self.kind.encoding if isinstance(self.kind, Encoded) else None
 
-    def backbone(self) -> Backbone | None:
-        """The pretrained network that makes these features; None if there is none, or they are the user's own."""
+    def encoder(self) -> Backbone | SentenceEncoder | TextEncoder | None:
+        """What makes these features of samples; None if there is nothing, or they are the user's own."""
         if self.encoding is None or self.encoding.from_file:
             return None
-        found = find_backbone(self.encoding.encoder)
+        if isinstance(self.kind, Encoded) and self.kind.fitted is not None:
+            return self.kind.fitted
+        name = self.encoding.encoder
+        found = find_sentence_encoder(name) if name.startswith(SENTENCES) else find_backbone(name)
         if found.identity != self.encoding.identity:
             raise InputError(
                 f"the model was trained on features of {self.encoding.identity}, but {found.identity} is installed: "
                 "the same network with other weights"
             )
         return found
+
+    @torch.no_grad()
+    def linear_weights(self) -> Tensor | None:
+        """Weights of raw inputs in the logits, [C, columns], the mean of all networks; None if they are not linear."""
+        if not all(isinstance(network, Linear) for network in self.networks):
+            return None
+        device, columns = self.normalise.mean.device, self.shape[0]
+        steps, origin = torch.eye(columns, device=device) / self.normalise.std, torch.zeros(1, columns, device=device)
+        found = [(network(steps) - network(origin)).T for network in self.networks]
+        return torch.stack(found).mean(dim=0).cpu()
 
     def to(self, device: torch.device) -> "Model":
         """A copy that computes on this device."""
@@ -157,7 +181,14 @@ def write_model(run: RunDirectory, model: Model, *, net: str, norm_at: str) -> N
         "std": model.normalise.std.tolist(),
     }
     if isinstance(model.kind, Encoded) and model.kind.encoding is not None:
-        described["features"] = asdict(model.kind.encoding)
+        of = model.kind.of
+        described["features"] = asdict(model.kind.encoding) | {
+            "of": None if of is None else of.name,
+            "columns": [] if of is None else list(of.columns),
+        }
+        if model.kind.fitted is not None:
+            described["encoder"] = model.kind.fitted.described()
+            tensors |= {f"{ENCODER}{name}": tensor for name, tensor in model.kind.fitted.tensors().items()}
     if isinstance(model.kind, Table) and model.kind.encoding is not None:
         described["table"] = model.kind.encoding.described()
         tensors |= {f"{TABLE}{name}": tensor.contiguous() for name, tensor in model.kind.encoding.tensors().items()}
@@ -202,7 +233,10 @@ def _kind(described: Mapping[str, Any], shape: Sequence[int], weights: Mapping[s
             raise ValueError(f"features of samples of shape {sides}")
         mirrored = bool(about["mirrored"])
         made_by = Encoding(str(about["encoder"]), str(about["identity"]), sides, mirrored)
-        return Encoded(of=Images(flips=mirrored), encoding=made_by)
+        if about.get("of") != Text.name:
+            return Encoded(of=Images(flips=mirrored), encoding=made_by)
+        of = Text(tuple(str(name) for name in about.get("columns", ())))
+        return Encoded(of=of, encoding=made_by, fitted=_fitted(described, shape, weights))
     if "table" in described:
         own = {name.removeprefix(TABLE): tensor for name, tensor in weights.items() if name.startswith(TABLE)}
         encoding = TableEncoding.restored(described["table"], own)
@@ -213,6 +247,17 @@ def _kind(described: Mapping[str, Any], shape: Sequence[int], weights: Mapping[s
     if columns and len(columns) != shape[0]:
         raise ValueError(f"{len(columns)} columns for samples of shape {shape}")
     return Features(columns)
+
+
+def _fitted(described: Mapping[str, Any], shape: Sequence[int], weights: Mapping[str, Tensor]) -> TextEncoder | None:
+    """The encoder that was fitted to the texts of the run, if the model has one."""
+    if "encoder" not in described:
+        return None
+    own = {name.removeprefix(ENCODER): value for name, value in weights.items() if name.startswith(ENCODER)}
+    found = TextEncoder.restored(described["encoder"], own)
+    if found.width != shape[0]:
+        raise ValueError(f"its encoder gives {found.width} columns for samples of shape {shape}")
+    return found
 
 
 def _network(

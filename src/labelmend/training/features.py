@@ -1,4 +1,4 @@
-"""Whether a run trains on pretrained features, on which, and why."""
+"""Whether a run trains on features that an encoder computes, on which, and why."""
 
 import os
 from collections.abc import Mapping
@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from ..data import Samples
-from ..data.encode import Progress, encode
+from ..data.encode import Progress, encode, fit_texts
 from ..data.kinds.decode import Header
 from ..data.kinds.encoded import Encoded
 from ..data.kinds.images import ImageFiles, Images, Pretraining
+from ..data.kinds.text import Text
 from ..data.readers.feature_file import FeatureFile, read_feature_file
 from ..data.sources import SourceOptions
 from ..errors import InputError
 from ..nets import BACKBONE
 from ..nets.backbones import Backbone, find_backbone
 from ..nets.pretrained import OWN, TIMM, TRANSFORMERS, photos_installed
+from ..nets.sentences import SENTENCES, SentenceEncoder, find_sentence_encoder
 from .config import TrainConfig
 from .defaults import Defaults, available_cores
 from .engine import Engine, cpu_threads
@@ -31,11 +33,17 @@ LOOKED_AT = 64
 
 @dataclass(frozen=True)
 class FeaturePlan:
-    """What a run trains on in place of its samples themselves, and why; nothing, without a backbone and a file."""
+    """What a run trains on in place of its samples themselves, and why.
+
+    That is features of a backbone or of pretrained `sentences`, of the user's own file, or of an encoder that is
+    `fitted` to the texts of the run; or nothing.
+    """
 
     reason: str
     backbone: Backbone | None = None
     file: FeatureFile | None = None
+    sentences: SentenceEncoder | None = None
+    fitted: bool = False
     unfreeze: bool = False
     all_ids: tuple[str, ...] = field(default=(), repr=False)
 
@@ -48,15 +56,18 @@ class FeaturePlan:
         """The data that is trained on."""
         if self.file is not None:
             return self.file.given_to(data, self.all_ids)
-        if self.backbone is None:
+        if self.fitted:
+            return fit_texts(data, seed=config.seed)
+        encoder = self.backbone or self.sentences
+        if encoder is None:
             return data
-        if self.unfreeze:
+        if self.unfreeze and self.backbone is not None:
             start = Pretraining(f"{BACKBONE}{self.backbone.name}", self.backbone.mean, self.backbone.std)
             assert isinstance(data.kind, Images)
             return replace(data, kind=replace(data.kind, pretraining=start))
         together = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
         with cpu_threads(config.threads or max(1, available_cores() // together)):
-            return encode(data, self.backbone.to(engine.device), progress=progress)
+            return encode(data, encoder.to(engine.device), progress=progress)
 
     def explained(self, choices: Defaults, data: Samples) -> Defaults:
         """The choices with the features, and the reason for them."""
@@ -84,8 +95,9 @@ def plan_features(samples: Samples, config: TrainConfig, *, on_gpu: bool) -> Fea
     if asked == NONE:
         if config.unfreeze:
             raise InputError("--unfreeze needs a backbone: --features NAME names it, and none is none")
-        return FeaturePlan("none, as asked")
-    if not asked.startswith((TIMM, TRANSFORMERS)) and (Path(asked).suffix or Path(asked).exists()):
+        if samples.kind.name != Text.name:
+            return FeaturePlan("none, as asked")
+    if not asked.startswith((TIMM, TRANSFORMERS, SENTENCES)) and (Path(asked).suffix or Path(asked).exists()):
         if config.unfreeze:
             raise InputError("--unfreeze needs a backbone: a file of features has nothing to train")
         file = read_feature_file(Path(asked))
@@ -93,6 +105,8 @@ def plan_features(samples: Samples, config: TrainConfig, *, on_gpu: bool) -> Fea
         return FeaturePlan(
             f"{file.rows.shape[1]:,} columns of {asked}, as asked", file=file, all_ids=tuple(samples.ids)
         )
+    if samples.kind.name == Text.name or asked.startswith(SENTENCES):
+        return _of_texts(samples, config, asked)
     if asked == AUTO and not config.unfreeze:
         return _by_default(samples, config, on_gpu=on_gpu)
     if samples.kind.name != Images.name:
@@ -101,6 +115,24 @@ def plan_features(samples: Samples, config: TrainConfig, *, on_gpu: bool) -> Fea
     if config.unfreeze:
         return FeaturePlan(f"{backbone.name}, trained with the head, as asked", backbone, unfreeze=True)
     return FeaturePlan(f"pretrained features of {backbone.name}, as asked", backbone)
+
+
+def _of_texts(samples: Samples, config: TrainConfig, asked: str) -> FeaturePlan:
+    """Pretrained sentence embeddings if they were asked for, else words and pieces of words."""
+    if config.unfreeze:
+        raise InputError("--unfreeze trains networks of pictures; train transformers of texts with their own library")
+    if asked in (AUTO, NONE):
+        return FeaturePlan(
+            f"words and pieces of words; --features {SENTENCES}NAME uses a pretrained model in place of them",
+            fitted=True,
+        )
+    if samples.kind.name != Text.name:
+        raise InputError(f"--features {asked} are computed of texts, but {samples.name} holds {samples.kind.name}")
+    if not asked.startswith(SENTENCES):
+        raise InputError(
+            f"--features {asked} are no features of texts; those are {SENTENCES}NAME, or your own in a file"
+        )
+    return FeaturePlan(f"pretrained features of {asked}, as asked", sentences=find_sentence_encoder(asked))
 
 
 def _by_default(samples: Samples, config: TrainConfig, *, on_gpu: bool) -> FeaturePlan:

@@ -12,9 +12,10 @@ from .normaliser import Normaliser
 if TYPE_CHECKING:
     from ..table_encoding import TableRows
     from .images import ImageFiles
+    from .text import Texts
 
-    Inputs: TypeAlias = Tensor | ImageFiles | TableRows
-    """Samples in memory, in files that are decoded when needed, or in a table whose columns are not encoded yet."""
+    Inputs: TypeAlias = Tensor | ImageFiles | TableRows | Texts
+    """Samples in memory, in files that are decoded when needed, or a table or texts that are not encoded yet."""
 
 
 class Kind(Protocol):
@@ -45,7 +46,7 @@ class Kind(Protocol):
         """How training views are made, as asked ("auto" leaves it open), and why; `gentle` moves them half as far."""
 
     def shown(self, inputs: Tensor, originals: "Inputs | None", rows: Sequence[int]) -> dict[str, list[Any]]:
-        """What a person sees of these samples, `inputs` being theirs: a column of pictures, feature values or cells."""
+        """What a person sees of these samples, `inputs` being theirs: a column of pictures, texts, values or cells."""
 
     def shown_columns(self, originals: "Inputs | None") -> Sequence[str]:
         """Names of the values or cells that a person sees of a sample, where they have names."""

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
+from ..columns import NUMBER
 from ..preflight import Problem
 from ..table_encoding import TableEncoding, TableRows
 from .features import Features
@@ -46,6 +48,15 @@ class Table(Features):
         if not isinstance(originals, TableRows):
             return self.columns
         return list(originals.table.column_names if self.encoding is None else self.encoding.encoders)
+
+    def numbers(self, rows: TableRows) -> Tensor:
+        """The cells of the columns that `shown_columns` names, float32 [n, columns], NaN where one is no number."""
+        roles = {} if self.encoding is None else {column.name: column.role for column in self.encoding.columns}
+        matrix = torch.full((len(rows), len(self.shown_columns(rows))), torch.nan)
+        for place, name in enumerate(self.shown_columns(rows)):
+            if roles.get(name) == NUMBER:
+                matrix[:, place] = torch.from_numpy(rows.cells(name).numbers.values).float()
+        return matrix
 
     def described(self) -> dict[str, Any]:
         """What was made of each column."""

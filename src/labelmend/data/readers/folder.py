@@ -1,4 +1,4 @@
-"""A folder with one subfolder a class, or with `train` and `test` (or `val`) above that; or images without labels."""
+"""A folder with one subfolder a class, or with `train` and `test` (or `val`) above that; or samples without labels."""
 
 import os
 from collections.abc import Iterator
@@ -10,13 +10,15 @@ from ...files import is_inside
 from ..kinds.decode import SUFFIXES
 from ..kinds.images import ImageFiles, Images
 from ..samples import Samples
+from .texts import SUFFIX as TEXT_SUFFIX
+from .texts import from_text_files
 
 HELD_BACK = ("test", "val", "validation")
 IGNORED = ("thumbs.db", "desktop.ini")
 
 
 def open_folder(root: Path) -> Samples:
-    """Training images and, where there is one, the test split. Hidden files are passed over."""
+    """Training images or texts and, where there is one, the test split. Hidden files are passed over."""
     if not (root / "train").is_dir():
         return _labelled_folder(root)
     held = next((root / name for name in HELD_BACK if (root / name).is_dir()), None)
@@ -34,11 +36,26 @@ def open_images(path: Path) -> Samples:
     return _samples(path, paths, None)
 
 
+def open_texts(path: Path) -> Samples:
+    """One text file, or every one of a folder, without labels."""
+    if path.is_file():
+        return from_text_files(path.parent, [path], None)
+    paths = [file for file in _files(path) if file.suffix.lower() == TEXT_SUFFIX]
+    if not paths:
+        raise InputError(f"{path} holds no texts ({TEXT_SUFFIX})")
+    return from_text_files(path, paths, None)
+
+
 def _labelled_folder(root: Path) -> Samples:
-    """Every file of every class folder, in order of class and name; the id is the path below the root."""
+    """Every file of every class folder, in order of class and name; the id is the path below the root.
+
+    They are texts if most of them are named so, and else images.
+    """
     classes = [entry.name for entry in sorted(root.iterdir()) if entry.is_dir() and not entry.name.startswith(".")]
     if not classes:
-        raise InputError(f"{root} has no subfolders; an image folder has one subfolder a class, with its images inside")
+        raise InputError(
+            f"{root} has no subfolders; a folder of images or texts has one subfolder a class, with its files inside"
+        )
     paths, labels = [], []
     for name in classes:
         if not is_inside(root / name, root):
@@ -48,6 +65,8 @@ def _labelled_folder(root: Path) -> Samples:
         labels += [name] * len(found)
     if not paths:
         raise InputError(f"the {len(classes)} class folders of {root} hold no files")
+    if sum(path.suffix.lower() == TEXT_SUFFIX for path in paths) > len(paths) / 2:
+        return from_text_files(root, paths, labels)
     return _samples(root, paths, labels)
 
 

@@ -1,4 +1,4 @@
-"""Data that is already in Python: arrays, DataFrames, Arrow tables, torch data sets and Hugging Face data sets."""
+"""Data that is already in Python: arrays, texts, DataFrames, Arrow tables, torch and Hugging Face data sets."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -18,8 +18,9 @@ from ..samples import Samples
 from .arrays import from_arrays, label_values
 from .dialect import column_names
 from .table import IMAGE_NAMES, LABEL_NAMES, Columns, from_table
+from .texts import from_texts
 
-TAKEN = "an array, a DataFrame, an Arrow table, a torch data set or a Hugging Face data set"
+TAKEN = "an array, a list of texts, a DataFrame, an Arrow table, a torch data set or a Hugging Face data set"
 AS_THEY_ARE = ColumnWishes()
 INPUT_KEYS = (*IMAGE_NAMES, "pixel_values", "x", "input", "inputs", "features")
 
@@ -36,9 +37,10 @@ def from_objects(
 ) -> Samples:
     """Samples of what Python code has.
 
-    `data` is an array of images or features with `labels`, or a pair of both; a table of feature columns, or with an
-    `image` column of paths, bytes or pictures, and a `label` column; or a sequence such as a torch data set of pairs or
-    dictionaries. `test` is of the same form. Wishes are about the columns of a table to learn from.
+    `data` is an array of images or features, or a list of texts, with `labels`, or a pair of both; a table of columns
+    to learn from, or with an `image` column of paths, bytes or pictures, and a `label` column; or a sequence such as a
+    torch data set of pairs or dictionaries. `test` is of the same form. Wishes are about the columns of a table to
+    learn from.
     """
     if isinstance(labels, str):
         labels, label = None, labels
@@ -51,13 +53,16 @@ def from_objects(
 
 
 def inputs_from_objects(data: Any, kind: Kind, *, name: str = "data") -> Samples:
-    """Samples without labels, for a model of this kind: arrays, pictures, or a table."""
+    """Samples without labels, for a model of this kind: arrays, pictures, texts, or a table."""
     table = _as_table(data, Columns())
     if isinstance(table, pa.Table):
         return from_table(name, table, Columns(), root=None, labelled=False, images=kind.name == Images.name)
     if isinstance(table, dict):
         data = list(table[next(column for column in IMAGE_NAMES if column in table)])
-    values = [data] if isinstance(data, Image.Image) else data
+    values = [data] if isinstance(data, Image.Image) else _listed(data)
+    texts = _as_texts(values)
+    if texts is not None:
+        return from_texts(name, texts, None)
     if not isinstance(values, Tensor | np.ndarray | list | tuple):
         raise InputError(f"a {type(data).__name__} is not {TAKEN}")
     return replace(_from_values(values, np.zeros(len(values), dtype=np.int64), name), problems=())
@@ -69,6 +74,7 @@ def _read(data: Any, labels: Any, columns: Columns, name: str) -> Samples:
     table = _as_table(data, columns)
     if table is not None:
         return _from_columns(table, labels, columns, name)
+    data = _listed(data)
     if isinstance(data, Tensor | np.ndarray | list | tuple):
         if labels is None and not _are_pairs(data):
             raise InputError(f"{name} is an array of samples without labels; give them too: train((x, y)) or labels=y")
@@ -146,8 +152,28 @@ def _from_columns(table: "pa.Table | dict[str, Any]", labels: Any, columns: Colu
     return from_table(name, table, replace(columns, label=found), root=None)
 
 
+def _listed(data: Any) -> Any:
+    """The values of a column, such as a Series of pandas; anything else as it is."""
+    is_column = hasattr(data, "to_numpy") and not hasattr(data, "columns") and getattr(data, "ndim", 1) == 1
+    return data.to_numpy() if is_column else data
+
+
+def _as_texts(values: Any) -> "list[str | None] | None":
+    """The values as texts, if they are such, with None for missing ones; else None."""
+    if isinstance(values, np.ndarray):
+        values = values.tolist() if values.ndim == 1 and values.dtype.kind in "UOT" else None
+    if not isinstance(values, list | tuple) or not any(isinstance(value, str) for value in values):
+        return None
+    missing = [value is None or type(value).__name__ in ("float", "NAType") for value in values]
+    texts = [value if isinstance(value, str) else None for value in values]
+    return None if any(t is None and not gone for t, gone in zip(texts, missing, strict=True)) else texts
+
+
 def _from_values(values: Any, labels: np.ndarray[Any, Any], name: str) -> Samples:
-    """Samples of arrays or of a list of arrays or pictures, which may differ in size."""
+    """Samples of texts, of arrays, or of a list of arrays or pictures, which may differ in size."""
+    texts = _as_texts(values)
+    if texts is not None:
+        return from_texts(name, texts, label_values(name, labels))
     if isinstance(values, Tensor | np.ndarray) and np.asarray(values).dtype != object:
         return from_arrays(name, _plain(values), labels)
     items = [np.asarray(_upright(value)) for value in values]

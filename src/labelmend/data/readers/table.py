@@ -1,4 +1,4 @@
-"""Tables, from files or as Arrow tables: images by path or as bytes with a label column, or columns to learn from."""
+"""Tables, from files or as Arrow tables: images by path or as bytes, texts, or columns to learn from."""
 
 import re
 from collections.abc import Sequence
@@ -18,6 +18,7 @@ from ..preflight import Problem
 from ..samples import Samples
 from ..table_encoding import Beside, TableRows
 from .delimited import class_label_names, read_table
+from .texts import from_texts
 
 IMAGE_NAMES = ("image", "img", "path", "file", "filename", "file_name", "filepath", "image_path")
 IMAGE_SUFFIX = rf"(?i)({'|'.join(re.escape(suffix) for suffix in SUFFIXES)})$"
@@ -80,7 +81,11 @@ def from_table(
     decimal: str = ".",
     notes: Sequence[Problem] = (),
 ) -> Samples:
-    """Samples of an Arrow table; `class_names` are those that numbers stand for, if the table itself has none."""
+    """Samples of an Arrow table; `class_names` are those that numbers stand for, if the table itself has none.
+
+    A labelled table whose only column beside labels and ids is free text is a set of texts, whatever that column is
+    called.
+    """
     if table.num_rows == 0:
         raise InputError(f"{name} has no samples: not one row below its header")
     names = {column: column for column in table.column_names}
@@ -92,6 +97,9 @@ def from_table(
     image = _image_column(table, columns, names, name, root) if images else None
     id_column = _id_column(table, columns, names, name, label)
     locations = [f"{name} row {row}" for row in range(1, table.num_rows + 1)]
+    declared = class_label_names(table.schema, label) or class_names
+    labels = None if label is None else _label_values(table, label, declared)
+    known = [str(value) for value in table[id_column].to_pylist()] if id_column else None
     inputs: TableRows | ImageFiles
     paths = None
     if image is not None:
@@ -100,14 +108,17 @@ def from_table(
         inputs = ImageFiles(refs, locations, root)
     else:
         kind, inputs = Table(), _rows(table, columns, decimal, label, id_column)
-    declared = class_label_names(table.schema, label) or class_names
-    ids = [str(value) for value in table[id_column].to_pylist()] if id_column else paths
+        text = inputs.only_text() if labelled else None
+        if text is not None:
+            return from_texts(
+                name, table[text].to_pylist(), labels, ids=known, locations=locations, column=text, declared=declared
+            )
     return Samples.read(
         name,
         kind,
         inputs,
-        None if label is None else _label_values(table, label, declared),
-        ids=ids or [str(row) for row in range(table.num_rows)],
+        labels,
+        ids=known or paths or [str(row) for row in range(table.num_rows)],
         locations=locations,
         declared=declared,
         notes=notes,

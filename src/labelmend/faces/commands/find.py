@@ -133,6 +133,7 @@ def labels(
     """
     from ...files import write_atomic
     from ...run.directory import RunDirectory
+    from ...run.evidence import suspect_texts
     from ...run.labels import csv_bytes, parquet_bytes, ranked_labels
     from ..terminal import show_labels
 
@@ -143,7 +144,7 @@ def labels(
     with damage_named(run):
         table = ranked_labels(directory, verdicts=verdict.split(","), cleanlab=cleanlab)
         if out_file is None:
-            show_labels(table.slice(0, top or LABELS_SHOWN), table.num_rows, out)
+            show_labels(table.slice(0, top or LABELS_SHOWN), table.num_rows, out, texts=suspect_texts(directory))
             return
         table = table.slice(0, top)
         content = writers[out_file.suffix](table)
