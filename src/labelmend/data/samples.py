@@ -89,7 +89,7 @@ class Samples:
             test=test,
             declared=kept is known,
             problems=problems,
-            notes=notes,
+            notes=[*notes, *_trimmed(name, labels or ())],
         )
 
     def __len__(self) -> int:
@@ -222,6 +222,15 @@ def label_names(labels: Sequence[object], locations: Sequence[str]) -> tuple[lis
         if isinstance(value, str):
             known[value] = names[-1]
     return names, problems
+
+
+def _trimmed(source: str, labels: Sequence[object]) -> list[Problem]:
+    """A note on labels that differ only by spaces around them, and are taken for one."""
+    spelled = {value for value in labels if isinstance(value, str)}
+    twice = sorted(value for value in spelled if value != value.strip() and value.strip() in spelled)
+    if not twice:
+        return []
+    return [Problem(source, f"labels that differ only by spaces around them are one class, as {twice[0]!r:.60}")]
 
 
 def _cleaned(source: str, names: Sequence[str]) -> list[str]:
