@@ -194,7 +194,7 @@ def check_class_count(samples: Samples) -> None:
             "measurements or ids?"
         )
     if count > MOST_FRACTIONS and all(NUMBER.fullmatch(name) for name in samples.class_names):
-        fraction = next((name for name in samples.class_names if "." in name), None)
+        fraction = next((name for name in samples.class_names if not float(name).is_integer()), None)
         if fraction is not None:
             raise InputError(
                 f"the labels of {samples.name} are {count:,} different numbers such as {fraction}, so they are "
