@@ -10,6 +10,8 @@ import pytest
 from labelmend.data.readers.table import Columns
 from labelmend.data.sources import SourceOptions, open_source
 from labelmend.errors import InputError
+from labelmend.training.config import TrainConfig
+from labelmend.training.prepare import source_options
 
 ROWS = 24
 LABELS = ["ant", "bee"] * (ROWS // 2)
@@ -155,6 +157,26 @@ def test_labels_that_differ_by_case_get_a_note(tmp_path):
     assert [str(note) for note in preflight.notes] == [
         "classes 'Cat' and 'cat': differ only by case or spaces; are they one class?"
     ]
+
+
+def test_labels_that_differ_by_spaces_around_them_are_one_class_and_get_a_note(tmp_path):
+    (tmp_path / "t.csv").write_text(
+        "f,label\n" + "".join(f"{i % 5},{['cat', 'cat ', 'dog'][i % 3]}\n" for i in range(30))
+    )
+    samples, preflight = open_source(str(tmp_path / "t.csv"))
+    assert list(samples.class_names) == ["cat", "dog"]
+    assert [note.what for note in preflight.notes] == [
+        "labels that differ only by spaces around them are one class, as 'cat '"
+    ]
+
+
+def test_options_overrule_what_columns_are_taken_as(tmp_path):
+    rows = [f"K{i},{i % 7},{i % 3},{i},{'ab'[i % 2]}" for i in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(['id,f,"g, cm",n,label', *rows]))
+    options = source_options(TrainConfig("t.csv", "run", drop_columns="id", category=["g, cm"], columns='f,"g, cm",n'))
+    samples, _ = open_source(str(tmp_path / "t.csv"), options)
+    made = {column["name"]: column["role"] for column in samples.kind.described()["columns"]}
+    assert made == {"id": "id", "label": "label", "f": "number", "g, cm": "category", "n": "number"}
 
 
 def test_an_id_column_names_the_samples_and_is_not_learned_from(tmp_path):

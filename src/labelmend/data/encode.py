@@ -21,10 +21,12 @@ from .kinds.encoded import Encoded, Encoding
 from .kinds.images import ImageFiles
 from .kinds.text import Texts
 from .samples import Inputs, Samples
+from .table_encoding import TableRows
 from .text import TextEncoder
 
 STRETCH = 512
 """Samples that are decoded at a time where they are not in memory."""
+Encodable = Tensor | ImageFiles | Texts
 Progress = Callable[[int, int], None]
 """Called with how many samples are done, and of how many."""
 
@@ -96,6 +98,7 @@ def features_of(inputs: Inputs, encoder: Encoder, encoding: Encoding, advance: C
     They are rounded to half precision where its range allows it, so that kept ones are the same as new ones. The cache
     goes by the content of the set, in any order: labels that were corrected by moving files change nothing.
     """
+    assert not isinstance(inputs, TableRows)  # rows of a table have an encoding of their own
     digests = _digests(inputs)
     order = sorted(range(len(digests)), key=digests.__getitem__)
     path = _path(sorted(digests), encoding)
@@ -118,7 +121,7 @@ def features_of(inputs: Inputs, encoder: Encoder, encoding: Encoding, advance: C
     return rows.float()
 
 
-def _stretches(inputs: Inputs) -> Iterator[tuple[int, Tensor | Sequence[str]]]:
+def _stretches(inputs: Encodable) -> Iterator[tuple[int, Tensor | Sequence[str]]]:
     """The inputs in memory, some hundreds at a time, each with where it starts."""
     for start in range(0, len(inputs), STRETCH):
         if isinstance(inputs, Tensor):
@@ -133,7 +136,7 @@ def _stretches(inputs: Inputs) -> Iterator[tuple[int, Tensor | Sequence[str]]]:
         yield start, images
 
 
-def _digests(inputs: Inputs) -> list[bytes]:
+def _digests(inputs: Encodable) -> list[bytes]:
     """What tells samples apart: their pixels or text, or the content of files that are not held in memory."""
     if isinstance(inputs, Texts):
         return [hashlib.sha256(text.encode()).digest() for text in inputs.values]

@@ -92,7 +92,7 @@ class Samples:
             test=test,
             declared=kept is known,
             problems=problems,
-            notes=notes,
+            notes=[*notes, *_trimmed(name, labels or ())],
         )
 
     def __len__(self) -> int:
@@ -113,9 +113,9 @@ class Samples:
 
     @property
     def prepared(self) -> Tensor | ImageFiles:
-        """The inputs once they are fit for training: a table is encoded by then."""
-        if isinstance(self.inputs, TableRows):
-            raise ValueError(f"{self.name} is a table that is not encoded yet")
+        """The inputs once they are fit for training: tables and texts are encoded by then."""
+        if isinstance(self.inputs, TableRows | Texts):
+            raise ValueError(f"{self.name} is not encoded yet")
         return self.inputs
 
     def loaded(self, rows: Sequence[int]) -> Tensor:
@@ -207,7 +207,7 @@ def check_class_count(samples: Samples) -> None:
             "measurements or ids?"
         )
     if count > MOST_FRACTIONS and all(NUMBER.fullmatch(name) for name in samples.class_names):
-        fraction = next((name for name in samples.class_names if "." in name), None)
+        fraction = next((name for name in samples.class_names if not float(name).is_integer()), None)
         if fraction is not None:
             raise InputError(
                 f"the labels of {samples.name} are {count:,} different numbers such as {fraction}, so they are "
@@ -235,6 +235,15 @@ def label_names(labels: Sequence[object], locations: Sequence[str]) -> tuple[lis
         if isinstance(value, str):
             known[value] = names[-1]
     return names, problems
+
+
+def _trimmed(source: str, labels: Sequence[object]) -> list[Problem]:
+    """A note on labels that differ only by spaces around them, and are taken for one."""
+    spelled = {value for value in labels if isinstance(value, str)}
+    twice = sorted(value for value in spelled if value != value.strip() and value.strip() in spelled)
+    if not twice:
+        return []
+    return [Problem(source, f"labels that differ only by spaces around them are one class, as {twice[0]!r:.60}")]
 
 
 def _cleaned(source: str, names: Sequence[str]) -> list[str]:

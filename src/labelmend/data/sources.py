@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import torch
 from torch import Tensor
 
-from ..errors import InputError, listed, lookup
+from ..errors import InputError, lookup
 from .kinds import Kind
 from .kinds import cache as image_cache
 from .kinds.encoded import Encoded
@@ -37,9 +36,9 @@ from .readers.named import NAMED
 from .readers.npz import open_npz
 from .readers.objects import inputs_from_objects
 from .readers.table import Columns, open_table
-from .readers.texts import from_texts
 from .samples import Samples, check_class_count
-from .table_encoding import TableEncoding, TableRows
+from .table_encoding import TableRows
+from .tables import encoded_like, encoded_table, rows_by_position, texts_like
 
 Advance = Callable[[int], None]
 
@@ -130,11 +129,11 @@ def open_inputs(
     name = str(source) if by_name else "data"
     read = _read_inputs(name, kind, options) if by_name else inputs_from_objects(source, kind)
     if isinstance(read.inputs, Tensor) and isinstance(kind, Table) and read.kind.name == Features.name:
-        read = replace(read, inputs=_by_position(read.inputs, kind, name))
+        read = replace(read, inputs=rows_by_position(read.inputs, kind, name))
     if isinstance(read.inputs, TableRows) and isinstance(kind, Features):
-        read = _encoded_like(read, read.inputs, kind)
+        read = encoded_like(read, read.inputs, kind)
     if isinstance(read.inputs, TableRows) and isinstance(kind, Text):
-        read = _texts_like(read, read.inputs, kind)
+        read = texts_like(read, read.inputs, kind)
     if read.kind.name != kind.name:
         wants = kind.name if kind.name in (Images.name, Text.name) else f"rows of {shape[0]} features"
         if isinstance(kind, Encoded):
@@ -182,7 +181,7 @@ def _usable(
     `like` is the shape that images come to, and `kind` the one whose encoding rows of a table get, if it is known.
     """
     if isinstance(samples.inputs, TableRows):
-        samples = _encoded(samples, samples.inputs, kind, options)
+        samples = encoded_table(samples, samples.inputs, kind, seed=options.seed)
     preflight.notes += samples.notes
     bad = [*samples.problems, *check_names(samples.ids, samples.locations)]
     bad += samples.kind.problems(samples.inputs, samples.locations)
@@ -200,55 +199,6 @@ def _usable(
         return samples
     names = class_order(filter(None, samples.label_names))
     return samples if names == list(samples.class_names) else samples.with_classes(names, "the labels hold")
-
-
-def _encoded(samples: Samples, rows: TableRows, kind: Kind | None, options: SourceOptions) -> Samples:
-    """Rows of a table as the matrix that is trained on, by a new encoding or that of a kind."""
-    if not isinstance(kind, Table) or kind.encoding is None:
-        if len(rows) == 1:
-            raise InputError(f"{samples.name} has one row, and so a single class; at least two classes are needed")
-        kind = Table.encoded_by(TableEncoding.fit(rows, samples.name, seed=options.seed))
-        assert kind.encoding is not None
-        inputs, _ = kind.encoding.encode(rows, samples.name)
-        return replace(samples, inputs=inputs, originals=rows, kind=kind)
-    return _encoded_like(samples, rows, kind)
-
-
-def _by_position(values: Tensor, kind: Table, name: str) -> TableRows:
-    """Rows of an array as those of a table that has the columns which the model learned from, in their order."""
-    used = [] if kind.encoding is None else list(kind.encoding.encoders)
-    if values.dim() != 2 or values.shape[1] != len(used):
-        raise InputError(
-            f"{name} has samples of shape {tuple(values.shape[1:])}, but the model takes the columns {listed(used)}; "
-            "give a table that names them"
-        )
-    return TableRows(pa.table({column: values[:, number].numpy() for number, column in enumerate(used)}))
-
-
-def _encoded_like(samples: Samples, rows: TableRows, kind: Features) -> Samples:
-    """Rows of a table as a model takes them, which was trained on another one; notes say what differs."""
-    if not isinstance(kind, Table) or kind.encoding is None:
-        if not kind.columns:
-            raise InputError(
-                f"{samples.name} has named columns, but the model does not know the names of those it was trained on "
-                "(it was trained on arrays, or by version 0.1); give an array, or train again on the table"
-            )
-        return replace(samples, inputs=rows.as_numbers(kind.columns, samples.name), kind=kind)
-    inputs, notes = kind.encoding.encode(rows, samples.name)
-    unknown = kind.encoding.unknown(rows)
-    if unknown:
-        notes.append(f"columns that the model was not trained on are not used: {listed(unknown)}")
-    found = [*samples.notes, *(Problem(samples.name, note) for note in notes)]
-    return replace(samples, inputs=inputs, originals=rows, kind=kind, notes=found)
-
-
-def _texts_like(samples: Samples, rows: TableRows, kind: Text) -> Samples:
-    """The texts of a table that a model takes: the column that it was trained on, or else the only one of texts."""
-    column = kind.columns[0] if kind.columns else rows.only_text()
-    if column is None:
-        raise InputError(f"{samples.name} must have one column of texts, which the model takes, and no other column")
-    texts = rows.texts(column, samples.name)
-    return from_texts(samples.name, texts, None, ids=samples.ids, locations=samples.locations, column=column)
 
 
 def _decoded(

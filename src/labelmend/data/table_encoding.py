@@ -100,7 +100,7 @@ class TableEncoding:
     @classmethod
     def fit(cls, rows: TableRows, name: str, *, seed: int = 0) -> "TableEncoding":
         """The encoding that suits these rows; InputError if no column is left to learn from."""
-        rows.wishes.check(rows.table.column_names, name)
+        rows.wishes.check([*rows.table.column_names, *(each.name for each in rows.beside)], name)
         columns, encoders = (
             [Column(each.name, each.role, each.reason, {}) for each in rows.beside],
             dict[str, ColumnEncoder](),
