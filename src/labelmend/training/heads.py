@@ -96,7 +96,11 @@ def choose_head(
     comparison = _Comparison(x[some].flatten(1).float(), labels[some], classes, batch_size, seed)
     bests: list[_Candidate] = []
     best: _Candidate | None = None
-    kinds = {"linear": comparison.linear, "mlp": comparison.mlps, TREES: lambda: comparison.trees(best)}
+    kinds: dict[str, Callable[[], list[_Candidate]]] = {
+        "linear": comparison.linear,
+        "mlp": comparison.mlps,
+        TREES: lambda: comparison.trees(best),
+    }
     for compare in kinds.values() if only is None else [kinds[only]]:
         candidates = compare()
         if candidates:
