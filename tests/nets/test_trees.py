@@ -119,3 +119,9 @@ def test_a_forest_is_exported_with_its_comparisons():
     forest = fitted(x, labels, 2)
     program = torch.export.export(forest.eval(), (torch.from_numpy(x[:4]),))
     assert torch.allclose(program.module()(torch.from_numpy(x[:4])), forest(torch.from_numpy(x[:4])), atol=1e-6)
+
+
+def test_a_new_forest_draws_nothing_from_the_global_generator():
+    before = torch.get_rng_state()
+    Forest(5, 3, rounds=2, leaves=4)
+    assert torch.equal(torch.get_rng_state(), before)

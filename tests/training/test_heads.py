@@ -21,8 +21,8 @@ def few_steps(monkeypatch):
 def wide(rows=150, columns=300, seed=0):
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 3, rows)
-    x = rng.normal(size=(rows, columns))
-    x[np.arange(rows), labels] += 3
+    direction = np.linalg.qr(rng.normal(size=(columns, 3)))[0].T  # not along columns, which trees would find
+    x = rng.normal(size=(rows, columns)) + 3 * direction[labels]
     given = np.where(rng.random(rows) < 0.3, (labels + 1) % 3, labels)
     return torch.from_numpy(x).float(), torch.from_numpy(given)
 
@@ -46,10 +46,11 @@ def test_classes_that_no_line_divides_get_an_mlp():
     assert choose_head(*rings(), 2).net == "mlp"
 
 
-def test_the_reason_gives_the_log_losses_of_both_kinds():
+def test_the_reason_gives_the_log_losses_of_all_kinds():
     chosen = choose_head(*wide(), 3)
     assert chosen.reason.startswith(f"linear with weight decay {chosen.weight_decay:g}: log-loss ")
-    assert chosen.reason.endswith("for an MLP")
+    assert " for an MLP and " in chosen.reason
+    assert chosen.reason.endswith("for gradient-boosted trees")
 
 
 def test_the_choice_is_the_same_every_time_and_leaves_the_global_generator_alone():

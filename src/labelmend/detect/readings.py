@@ -20,6 +20,8 @@ SUREST, FEWEST_SURE = 0.25, 50
 """Share of the samples, and the least number of them, that class habits are fitted to."""
 AMBIGUITIES = (0.5, 0.0)
 """Shares of labels that ambiguity is taken to have made, before labels say otherwise."""
+PRIORS = (0.5, 0.25, 0.25)
+"""Weights of the three degrees of sharpness before labels say otherwise: the estimate is right most often."""
 COUNTED = 3_000
 LEAST_WEIGHT = 1e-3
 
@@ -32,15 +34,16 @@ def averaged_readings(predictions: Predictions, own: Floats, rows: Ints, sharpne
     some, own_some = predictions.take(rows), own[rows]
     surest = np.argsort(-softmax(some.log_probs).max(axis=1), kind="stable")
     easy = np.sort(surest[: max(FEWEST_SURE, int(SUREST * len(some)))])
-    readings, likelihoods = [], []
-    for exponents in _exponents(sharpness):
+    readings, likelihoods, priors = [], [], []
+    for exponents, prior in zip(_exponents(sharpness), PRIORS, strict=True):
         truth = sharpened(some, exponents)
         for start in AMBIGUITIES:
             habits, ambiguity, _ = fit_two_ways(truth[easy], own_some[easy], some.take(easy), ambiguity=start)
             total = ((1 - ambiguity) * truth * habits.of(some)).sum(axis=1) + ambiguity * own_some
             readings.append((exponents, habits, ambiguity))
             likelihoods.append(float(np.log(total).mean()))
-    weights = np.exp((np.array(likelihoods) - max(likelihoods)) * min(len(some), COUNTED))
+            priors.append(prior)
+    weights = np.exp((np.array(likelihoods) - max(likelihoods)) * min(len(some), COUNTED)) * priors
     weights = np.where(weights < LEAST_WEIGHT * weights.sum(), 0.0, weights)
     weights /= weights.sum()
     after = np.zeros(predictions.log_probs.shape)

@@ -79,7 +79,8 @@ class Forest(nn.Module):
         self.register_buffer("right", torch.zeros(shape, dtype=torch.int16))
         self.register_buffer("missing_left", torch.zeros(shape, dtype=torch.bool))
         self.register_buffer("value", torch.zeros(shape))
-        self.head = nn.Linear(classes, classes)
+        with torch.random.fork_rng(devices=[]):  # a new layer draws weights, which are replaced at once
+            self.head = nn.Linear(classes, classes)
         nn.init.eye_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 

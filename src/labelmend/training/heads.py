@@ -96,9 +96,13 @@ def choose_head(
     comparison = _Comparison(x[some].flatten(1).float(), labels[some], classes, batch_size, seed)
     bests: list[_Candidate] = []
     best: _Candidate | None = None
-    kinds = {"linear": comparison.linear, "mlp": comparison.mlps, TREES: comparison.trees}
+    kinds: dict[str, Callable[[], list[_Candidate]]] = {
+        "linear": comparison.linear,
+        "mlp": comparison.mlps,
+        TREES: lambda: comparison.trees(best),
+    }
     for compare in kinds.values() if only is None else [kinds[only]]:
-        candidates = compare(best)
+        candidates = compare()
         if candidates:
             bests.append(min(candidates, key=lambda candidate: candidate.mean))
             best = bests[-1] if best is None or _clearly_better(bests[-1], best) else best
@@ -148,7 +152,7 @@ class _Comparison:
         self.epochs = round_epochs(len(x), batch_size)
         self.fold = stratified_folds(labels.cpu(), FOLDS).to(x.device)
 
-    def linear(self, best: _Candidate | None) -> list[_Candidate]:
+    def linear(self) -> list[_Candidate]:
         """Linear classifiers of all weight decays."""
         factor = min(1.0, (WIDEST / self.x.shape[1]) ** 0.5)
 
@@ -158,7 +162,7 @@ class _Comparison:
         losses = self._held_out(forward, [(self.x.shape[1], self.classes)], LINEAR_DECAYS, self.epochs, FOLDS)
         return [_Candidate("linear", decay, False, loss) for decay, loss in zip(LINEAR_DECAYS, losses, strict=True)]
 
-    def mlps(self, best: _Candidate | None) -> list[_Candidate]:
+    def mlps(self) -> list[_Candidate]:
         """MLPs as in `nets`, with all weight decays, stopped early or not; wide rows are compared in fewer folds."""
         columns, width = self.x.shape[1], MLP_WIDTH
         work = 3 * columns * width * len(self.x) * self.epochs * len(MLP_DECAYS)
