@@ -36,8 +36,8 @@ class TrainConfig:
         metadata=about(
             DATA,
             "A folder of images or .txt files with one subfolder per class; a .csv, .tsv, .parquet or .xlsx with a "
-            "label column, and columns to learn from or an image column; an .npz with arrays x and y; or one of clothes, "
-            "digits, mnist, fashion-mnist, cifar10, cifar100, tiny-imagenet, clothing1m.",
+            "label column, and columns to learn from or an image column; an .npz with arrays x and y; or one of "
+            "clothes, digits, mnist, fashion-mnist, cifar10, cifar100, tiny-imagenet, clothing1m.",
             metavar="SOURCE",
         )
     )
