@@ -35,7 +35,7 @@ def train(
     """Train robustly on data whose labels may be wrong, judge every label, and give the finished run.
 
     `data` is a path or name as the command takes it, an array or a list of texts with `labels`, a pair of both, a
-    pandas or polars DataFrame or an Arrow table with a `label` column and columns to learn from or an `image` column, or
+    pandas or polars DataFrame or Arrow table with a `label` column and columns to learn from or an `image` column, or
     a torch or Hugging Face data set. `out` is the run directory; without it the run lives in a temporary folder for as
     long as the result does. `test` is held-out data in the same form. The other options are the fields of
     `TrainConfig`, such as `epochs=20`, `method="ce"` or `category=["zip"]`; `settings` takes what `--set` takes, with
