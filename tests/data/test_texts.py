@@ -5,11 +5,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from labelmend.data.kinds.text import LONGEST_TEXT, Texts
+from labelmend.data.kinds.text import LONGEST_TEXT, Text, Texts
 from labelmend.data.preflight import PreflightError
-from labelmend.data.readers.objects import from_objects, inputs_from_objects
+from labelmend.data.readers.objects import from_objects
 from labelmend.data.readers.texts import LARGEST_FILE, UnusableTextError, decoded
-from labelmend.data.sources import SourceOptions, check_samples, open_source, read_source
+from labelmend.data.sources import SourceOptions, check_samples, open_inputs, open_source, read_source
 from labelmend.errors import InputError
 
 SENTENCES = ["the cat sat on the mat", "a dog barks at night", "my cat likes warm milk", "this dog runs very fast"]
@@ -139,8 +139,12 @@ def test_broken_characters_do_not_stop_a_set():
 
 
 def test_texts_without_labels_are_taken_for_a_model():
-    assert inputs_from_objects(SENTENCES, []).inputs == Texts(SENTENCES)
-    assert inputs_from_objects(pd.DataFrame({"review": SENTENCES, "more": 1}), ["review"]).inputs.values == SENTENCES
+    assert open_inputs(SENTENCES, Text(), ()).inputs == Texts(SENTENCES)
+    frame = pd.DataFrame({"more": 1, "review": SENTENCES})
+    assert open_inputs(frame, Text(("review",)), ()).inputs.values == SENTENCES
+    assert open_inputs(frame[["review"]], Text(), ()).inputs.values == SENTENCES
+    with pytest.raises(InputError, match="has no column 'review', which the model was trained on"):
+        open_inputs(frame[["more"]], Text(("review",)), ())
 
 
 def test_fingerprints_tell_texts_apart():

@@ -21,13 +21,15 @@ CLEARLY = 2.0
 """Standard errors by which trees may be behind a network and still be looked at."""
 FOLDS = 3
 """Folds of the comparison on which trees are measured."""
+FEWEST_ROWS = 40
+"""Rows under which trees have nothing to divide: a leaf holds up to 20."""
 MOST_WORK = 1.2e7
 """Rows times columns times trees of a round, above which trees would take longer than networks and are not tried."""
 
 
 def affordable(rows: int, columns: int, classes: int) -> bool:
-    """Whether trees can be compared on so many rows in some seconds."""
-    return rows * columns * (1 if classes == 2 else classes) <= MOST_WORK
+    """Whether so many rows are enough to grow trees, and few enough to compare them in some seconds."""
+    return rows >= FEWEST_ROWS and rows * columns * (1 if classes == 2 else classes) <= MOST_WORK
 
 
 def held_out_trees(
