@@ -240,13 +240,13 @@ def test_every_tracking_pass_renews_the_mixture_and_the_verdict():
 
 
 def test_only_mixed_bootstrapping_has_the_penalty_and_eta_is_its_strength():
-    assert {name: build(name, 300).recipe(300).penalty for name in PLAIN + MIXED} == {
+    assert {name: build(name, 300, prior="uniform").recipe(300).penalty for name in PLAIN + MIXED} == {
         name: UniformPrior(1.0) if "dyr" in name else None for name in PLAIN + MIXED
     }
     assert build("m-dyr-h", 300).recipe(105).penalty is None
     assert build("md-dyr-h", 300).recipe(110).penalty is None
     for name in MIXED[1:]:
-        assert build(name, 300, eta=0.25).recipe(300).penalty == UniformPrior(0.25)
+        assert build(name, 300, eta=0.25, details="paper").recipe(300).penalty == UniformPrior(0.25)
 
 
 def test_mixup_draws_from_beta_32_unless_told_otherwise():

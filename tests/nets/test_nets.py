@@ -36,7 +36,7 @@ def test_initialisation_follows_the_generator_and_leaves_the_global_one_alone():
 
 @pytest.mark.parametrize("name", NETS)
 def test_scores_are_a_linear_function_of_the_features(name):
-    shape = (6,) if name in ("mlp", "linear") else (1, 32, 32)
+    shape = (6,) if name in ("mlp", "linear", "trees") else (1, 32, 32)
     net = build_net(name, shape, 5, rng=generator(0, "n")).eval()
     x = torch.randn(3, *shape, generator=generator(0, "x"))
     with torch.no_grad():

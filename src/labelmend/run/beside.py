@@ -136,9 +136,9 @@ def marked_words(data: Samples, table: LabelTable, model: Model, suspects: Seque
 
     None if the samples are no texts, or the model is not linear in their words.
     """
-    weights = model.linear_weights()
     encoder = data.kind.fitted if isinstance(data.kind, Encoded) else None
-    if weights is None or encoder is None or not isinstance(data.originals, Texts):
+    weights = None if encoder is None else model.linear_weights()
+    if encoder is None or weights is None or not isinstance(data.originals, Texts):
         return None
     found = []
     for row in suspects:
