@@ -97,7 +97,7 @@ def judge_predictions(
 
     Predictions of samples that the network was trained on give too few wrong labels where it memorised them: what is
     memorised looks right. `in_sample` is for those of a run too short for that. What such a network doubts of its
-    easiest samples is the smoothing of its targets, not noise, so that the likelihood alone decides.
+    easiest samples is in part the smoothing of its targets, so that they count less than the likelihood.
 
     >>> import numpy
     >>> truth = numpy.arange(300) % 3

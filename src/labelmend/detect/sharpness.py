@@ -26,6 +26,9 @@ OVERSHOOT = 0.8
 """Power on the likelihood's exponent: it takes samples that the network is surely wrong about for wrong labels.
 
 Of samples that it learned, a network is seldom surely wrong."""
+LEARNED_STRENGTH = 0.25
+"""Of the strength, for samples that the network learned: what it doubts of the easiest is in part the smoothing of its
+targets."""
 LARGEST = 100.0
 """Exponent up to which is searched; doubts of weak networks must not all end at it, or they would look alike."""
 CLASS_SHRINKAGE = 50.0
@@ -53,11 +56,11 @@ class Sharpness:
 
 
 def estimate_sharpness(predictions: Predictions, *, in_sample: bool = False) -> Sharpness:
-    """The exponents of calibrated predictions; those `in_sample`, of samples that were learned, by likelihood alone."""
+    """The exponents of calibrated predictions; `in_sample` ones are of samples that the network learned."""
     likely, habit_gain = _likely_exponent(predictions)
     tenth, pooled, half = (float(np.log(_easy_exponent(predictions.log_probs, share))) for share in (0.1, EASY, 0.5))
-    strength = 0.0 if in_sample else float(np.clip((np.exp(tenth - half) - WEAK) / (STRONG - WEAK), 0, 1))
-    overshoot = 1.0 if in_sample else OVERSHOOT
+    strength = float(np.clip((np.exp(tenth - half) - WEAK) / (STRONG - WEAK), 0, 1))
+    strength, overshoot = (strength * LEARNED_STRENGTH, 1.0) if in_sample else (strength, OVERSHOOT)
     taken_for = predictions.predicted()
     counts = np.bincount(taken_for, minlength=predictions.class_count)
     easy = np.full(predictions.class_count, pooled)
