@@ -9,7 +9,7 @@ from safetensors.torch import load, save
 from sklearn.feature_extraction.text import CountVectorizer
 
 from labelmend.data import text
-from labelmend.data.text import TextEncoder, composed, is_free_text, pieces_of, plain_text
+from labelmend.data.text import TextEncoder, composed, pieces_of, plain_text
 from labelmend.data.words import character_scores, loudest_words
 from labelmend.errors import InputError
 
@@ -161,22 +161,6 @@ def test_texts_without_a_word_are_refused(texts):
 @pytest.mark.parametrize("texts", [["word"], ["!!!", "?!"], ["x", ""]])
 def test_very_little_text_is_enough(texts):
     assert bool(TextEncoder.fit(texts, seed=0).transform(texts).isfinite().all())
-
-
-@pytest.mark.parametrize(
-    ("cells", "free"),
-    [
-        (["I liked it a lot", "it was bad for me"], True),
-        (["今天天气很好我们去公园", "这部电影非常好看啊"], True),
-        (["a/b c/img 01.png", "photo.png"], False),
-        (["St. Mary", "City", "Rural"], False),
-        (["2021-01-05", "2021-02-05"], False),
-        ([None, "", 3.5], False),
-        ([], False),
-    ],
-)
-def test_free_text_is_told_from_names_paths_and_dates(cells, free):
-    assert is_free_text(cells) is free
 
 
 def test_what_characters_contribute_adds_up_to_the_row(encoder):

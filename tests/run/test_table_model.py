@@ -116,3 +116,18 @@ def test_a_damaged_encoding_is_refused(trained, tmp_path, damage, labelmend):
     done = labelmend("predict", run, trained / "train.csv", "--out", tmp_path / "p.csv")
     assert done.returncode == 2
     assert "cannot be read" in done.stderr
+
+
+def test_the_columns_of_a_text_keep_their_relative_scales_and_numbers_beside_it_are_standardised(tmp_path):
+    from labelmend.data.sources import open_source
+
+    words = ["red", "blue", "old", "new", "house", "garden", "small", "large"]
+    rng = np.random.default_rng(1)
+    table = [[" ".join(rng.choice(words, 6)), f"{100 * rng.normal():.2f}", "ab"[i % 2]] for i in range(60)]
+    data, _ = open_source(str(write(tmp_path / "mixed.csv", table, ["note", "size", "label"])))
+    std = data.kind.normaliser(data.inputs).std
+    (text,) = data.kind.encoding.text_columns()
+    assert text.stop - text.start > 5
+    assert len(set(std[text].tolist())) == 1
+    number = data.kind.normaliser(data.inputs)(data.inputs)[:, [i for i in range(len(std)) if i >= text.stop]]
+    assert number.std(dim=0, correction=0).numpy() == pytest.approx(1, abs=1e-3)

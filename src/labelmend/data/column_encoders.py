@@ -172,15 +172,15 @@ class Dates(ColumnEncoder):
 
 
 @dataclass(frozen=True)
-class Texts(ColumnEncoder):
+class FreeText(ColumnEncoder):
     """Free text, as the text encoder makes it; gaps are empty texts."""
 
     encoder: TextEncoder
     width: int
 
     @classmethod
-    def fit(cls, cells: Cells, *, seed: int) -> "Texts":
-        """Texts like these."""
+    def fit(cls, cells: Cells, *, seed: int) -> "FreeText":
+        """FreeText like these."""
         texts = _texts(cells)
         encoder = TextEncoder.fit(texts, seed=seed)
         return cls(encoder, int(encoder.transform(texts[:1]).shape[1]))

@@ -12,7 +12,7 @@ from torch import Tensor
 from ..errors import InputError, listed
 from .categories import MOST_ONE_HOT, Categories
 from .cells import Cells, shown_cells
-from .column_encoders import PARTS, ColumnEncoder, Dates, Numbers, Texts, Truths, UnfitColumnError, stored_scale
+from .column_encoders import PARTS, ColumnEncoder, Dates, FreeText, Numbers, Truths, UnfitColumnError, stored_scale
 from .columns import BOOLEAN, CATEGORY, DATE, NUMBER, TEXT, USED, Column, ColumnWishes, typed_column
 from .text import TextEncoder
 
@@ -132,6 +132,16 @@ class TableEncoding:
         """Columns of the matrix."""
         return sum(len(encoder.columns) for encoder in self.encoders.values())
 
+    def text_columns(self) -> list[slice]:
+        """Where in the matrix the columns of each free text are."""
+        found, start = [], 0
+        for encoder in self.encoders.values():
+            stop = start + len(encoder.columns)
+            if isinstance(encoder, FreeText):
+                found.append(slice(start, stop))
+            start = stop
+        return found
+
     def encode(self, rows: TableRows, name: str) -> tuple[Tensor, list[str]]:
         """The matrix of these rows, float32 [n, width], and what is worth knowing about them.
 
@@ -205,7 +215,7 @@ def _refuse_nothing(name: str, columns: Sequence[Column]) -> None:
 def _fitted_encoder(column: Column, cells: Cells, *, seed: int, most_values: int) -> ColumnEncoder:
     """The encoder of a column that is used."""
     if column.role == TEXT:
-        return Texts.fit(cells, seed=seed)
+        return FreeText.fit(cells, seed=seed)
     if column.role == DATE:
         return Dates.fit(cells, column.details["form"])
     if column.role == CATEGORY:
@@ -216,7 +226,7 @@ def _fitted_encoder(column: Column, cells: Cells, *, seed: int, most_values: int
 def _restored_encoder(role: str, described: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> ColumnEncoder:
     """The encoder that was stored so; raises whatever damaged values make Python raise."""
     if role == TEXT:
-        return Texts(TextEncoder.restored(described["encoder"], tensors), int(described["width"]))
+        return FreeText(TextEncoder.restored(described["encoder"], tensors), int(described["width"]))
     gaps = bool(described["gaps"])
     if role == DATE:
         parts = {name: stored_scale(described["parts"][name]) for name in PARTS if name in described["parts"]}

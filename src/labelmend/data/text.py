@@ -32,11 +32,10 @@ MOST_CHARACTERS = 4_000_000
 """Characters that words, pieces and columns are found in; of a larger set, as many texts at random as hold them."""
 AT_ONCE = 2_000
 ROUNDS = 2
-"""Power iterations of the decomposition: more take longer, and the rows are no better to learn from."""
+"""Power iterations of the decomposition, each of which takes about as long as the rest of it."""
 WORD = re.compile(r"\w+")
 NUMBER = re.compile(r"\d{5,}")
 """Numbers that rather name one thing, such as an order or a telephone, than mean something."""
-SAMPLED, SEVERAL_WORDS, FREE = 1_000, 3, 0.5
 
 
 class TextEncoder:
@@ -177,24 +176,6 @@ def pieces_of(word: str) -> Iterator[tuple[int, str]]:
             yield start - 1, padded[start : start + length]
         if len(padded) <= length:
             return
-
-
-def is_free_text(values: Sequence[object]) -> bool:
-    """Whether cells are sentences: most of the first thousand that are not empty have several words.
-
-    Text in a script that is written without spaces counts by its length.
-
-    >>> is_free_text(["a very good film", "I slept well", None]), is_free_text(["Rural", "St. Mary", "img/a.png"])
-    (True, False)
-    """
-    filled = (value.strip() for value in values if isinstance(value, str) and value.strip())
-    cells = [cell for cell, _ in zip(filled, range(SAMPLED), strict=False)]
-    sentences = sum(len(cell.split()) >= SEVERAL_WORDS or _is_unspaced(cell) for cell in cells)
-    return sentences > FREE * len(cells)
-
-
-def _is_unspaced(cell: str) -> bool:
-    return len(cell) >= 8 and not cell.isascii() and sum(char > "\u0dff" for char in cell) > len(cell) / 2
 
 
 def _sampled(texts: Sequence[str], seed: int) -> list[str]:

@@ -23,7 +23,7 @@ FOLDS = 3
 """Folds of the comparison on which trees are measured."""
 FEWEST_ROWS = 40
 """Rows under which trees have nothing to divide: a leaf holds up to 20."""
-MOST_WORK = 1.2e7
+MOST_WORK = 3e6
 """Rows times columns times trees of a round, above which trees would take longer than networks and are not tried."""
 
 

@@ -11,6 +11,7 @@ from ..columns import NUMBER
 from ..preflight import Problem
 from ..table_encoding import TableEncoding, TableRows
 from .features import Features
+from .normaliser import Normaliser
 
 if TYPE_CHECKING:
     from . import Inputs
@@ -31,6 +32,14 @@ class Table(Features):
     def problems(self, inputs: "Inputs", locations: Sequence[str]) -> list[Problem]:
         """None: what is missing is filled in, and marked."""
         return []
+
+    def normaliser(self, inputs: "Inputs") -> Normaliser:
+        """Mean and standard deviation of each column; those of one text, whose scales mean something, share one."""
+        found = super().normaliser(inputs)
+        std = found.std.clone()
+        for columns in () if self.encoding is None else self.encoding.text_columns():
+            std[columns] = std[columns].square().mean().sqrt()
+        return Normaliser(found.mean, std)
 
     def default_nets(self, shape: Sequence[int], *, on_gpu: bool) -> tuple[Sequence[str], str]:
         """A multilayer perceptron."""
