@@ -62,7 +62,7 @@ def encode(samples: Samples, encoder: Encoder, *, progress: Progress = lambda do
     found = []
     for part, before in zip(sets, (0, len(samples)), strict=False):
         advance = partial(_advance, progress, before, total)
-        found.append(as_encoded(part, features_of(part.prepared, encoder, encoding, advance), encoding))
+        found.append(as_encoded(part, features_of(part.inputs, encoder, encoding, advance), encoding))
     return replace(found[0], test=found[1] if len(found) > 1 else None)
 
 
