@@ -23,6 +23,8 @@ from ..nets.trees import TREES
 from .optimiser import HEADS, OptimiserSettings, triangular
 from .trees import affordable, held_out_trees
 
+ERRORS = {"linear": 1.0, "mlp": 1.0, TREES: 2.0}
+"""Standard errors by which a kind must be better than those before it; the best of many forests is partly luck."""
 LINEAR_DECAYS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 MLP_DECAYS = (1e-2, 3e-2)
 MLP_WIDTH = 128
@@ -89,7 +91,7 @@ def choose_head(
     """The classifier with the least log-loss on held-out given labels, for standardised rows x [n, columns].
 
     An MLP is taken only if it is better than the best linear classifier by more than a standard error of the
-    difference, and trees only if they are so much better than the better one of both. `only` compares candidates of
+    difference, and trees only if they are better than the better one of both by two. `only` compares candidates of
     one kind. Depends on the rows, the labels and the seed, and draws nothing from the global generator.
     """
     some = torch.randperm(len(x), generator=generator(seed, "heads"))[:MOST_ROWS].sort().values.to(x.device)
@@ -112,10 +114,10 @@ def choose_head(
 
 
 def _clearly_better(one: _Candidate, other: _Candidate) -> bool:
-    """Whether its held-out loss is less by more than a standard error of the difference."""
+    """Whether its held-out loss is less by more than a standard error of the difference, of trees by two."""
     gain = other.losses - one.losses
     gain = gain[gain.isfinite()]
-    return float(gain.mean()) > float(gain.std()) / math.sqrt(len(gain))
+    return float(gain.mean()) > ERRORS[one.kind] * float(gain.std()) / math.sqrt(len(gain))
 
 
 def round_epochs(samples: int, batch_size: int) -> int:
