@@ -20,7 +20,6 @@ from labelmend.reproduce.tables import grids, markdown, markdown_table
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/reproduction.md"
 JUDGING = ROOT / "docs/judging.md"
-PHOTOGRAPHS = ROOT / "docs/photographs.md"
 ARCHITECTURE = ROOT / "docs/architecture.md"
 RESULTS = ROOT / "docs/results/small"
 NUMBERS = {"best", "last", "auc", "judged", "noise_rate", "largest", "seconds"}
@@ -64,9 +63,10 @@ def test_the_page_on_judging_shows_every_table_of_the_committed_results(benchmar
     assert script.filled(page, results) != page
 
 
-def test_the_page_on_photographs_shows_the_committed_results(benchmark):
-    script, page = benchmark("photographs"), PHOTOGRAPHS.read_text()
-    rows = json.loads((ROOT / "benchmarks/results/photographs.json").read_text())["rows"]
+@pytest.mark.parametrize("name", ["photographs", "rows"])
+def test_a_page_shows_the_committed_results_of_its_benchmark(name, benchmark):
+    script, page = benchmark(name), (ROOT / f"docs/{name}.md").read_text()
+    rows = json.loads((ROOT / f"benchmarks/results/{name}.json").read_text())["rows"]
     assert script.filled(page, rows) == page
     rows[0]["auc"] += 0.1
     assert script.filled(page, rows) != page
