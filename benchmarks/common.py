@@ -6,8 +6,9 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,28 @@ def mean_of(found: list[dict[str, Any]], key: str, digits: int) -> str:
     """The mean of a figure over some rows, as text; a dash where none has it."""
     known = [row[key] for row in found if row.get(key) is not None]
     return f"{sum(known) / len(known):.{digits}f}" if known else "–"
+
+
+def results_table(
+    measured: list[dict[str, Any]],
+    rows: Iterable[str],
+    systems: Iterable[str],
+    columns: Mapping[str, tuple[str, int]],
+    *,
+    learner: tuple[str, Callable[[dict[str, Any]], str]],
+) -> str:
+    """Means over the seeds as Markdown, a line for each row and system; `learner` is a title and what it shows."""
+    title, shown = learner
+    lines = [f"| row | system | seeds | {title} | " + " | ".join(name for name, _ in columns.values()) + " |"]
+    lines.append("|---|---|---|---|" + "---|" * len(columns))
+    for row, system in product(rows, systems):
+        found = [m for m in measured if m["row"] == row and m["system"] == system]
+        if found:
+            learners = "; ".join(sorted({shown(m) for m in found if m.get("net")})) or "–"
+            values = " | ".join(mean_of(found, key, digits) for key, (_, digits) in columns.items())
+            seeds = ", ".join(str(m["seed"]) for m in found)
+            lines.append(f"| {row} | {system} | {seeds} | {learners} | {values} |")
+    return "\n".join(lines)
 
 
 def built(trial: str, seed: int, folder: Path) -> Path:

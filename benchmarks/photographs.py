@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import SHARED, built, filled_blocks, kept_results, labelmend_run, mean_of, scores, stamp, true_labels
+from common import SHARED, built, filled_blocks, kept_results, labelmend_run, results_table, scores, stamp, true_labels
 
 HUMAN = SHARED / "data/cifar10n/labels.npz"
 CIFAR = ["cifar10", "--root", str(SHARED / "data/cifar10")]
@@ -152,17 +152,8 @@ COLUMNS = {
 
 def table(measured: list[dict[str, Any]]) -> str:
     """Means over the seeds as Markdown."""
-    lines = ["| row | system | seeds | network, epochs | " + " | ".join(title for title, _ in COLUMNS.values()) + " |"]
-    lines.append("|---|---|---|---|" + "---|" * len(COLUMNS))
-    for row in ROWS:
-        for system in SYSTEMS:
-            found = [m for m in measured if m["row"] == row and m["system"] == system]
-            if found:
-                made = sorted({f"{m['net']}, {m['epochs']}" for m in found if m.get("net")})
-                values = [mean_of(found, key, digits) for key, (_, digits) in COLUMNS.items()]
-                seeds = ", ".join(str(m["seed"]) for m in found)
-                lines.append(f"| {row} | {system} | {seeds} | {'; '.join(made) or '–'} | {' | '.join(values)} |")
-    return "\n".join(lines)
+    learner = ("network, epochs", lambda m: f"{m['net']}, {m['epochs']}")
+    return results_table(measured, ROWS, SYSTEMS, COLUMNS, learner=learner)
 
 
 def commands(measured: list[dict[str, Any]]) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import built, filled_blocks, kept_results, labelmend_run, mean_of, scores, stamp, true_labels
+from common import built, filled_blocks, kept_results, labelmend_run, results_table, scores, stamp, true_labels
 
 FOLDS = 5
 LABEL, ID = "label", "id"
@@ -160,17 +160,7 @@ COLUMNS = {
 
 def table(measured: list[dict[str, Any]]) -> str:
     """Means over the seeds as Markdown."""
-    lines = ["| row | system | seeds | learner | " + " | ".join(title for title, _ in COLUMNS.values()) + " |"]
-    lines.append("|---|---|---|---|" + "---|" * len(COLUMNS))
-    for row in ROWS:
-        for system in SYSTEMS:
-            found = [m for m in measured if m["row"] == row and m["system"] == system]
-            if found:
-                learners = "; ".join(sorted({m["net"] for m in found if m.get("net")})) or "–"
-                values = " | ".join(mean_of(found, key, digits) for key, (_, digits) in COLUMNS.items())
-                seeds = ", ".join(str(m["seed"]) for m in found)
-                lines.append(f"| {row} | {system} | {seeds} | {learners} | {values} |")
-    return "\n".join(lines)
+    return results_table(measured, ROWS, SYSTEMS, COLUMNS, learner=("learner", lambda m: str(m["net"])))
 
 
 def filled(page: str, measured: list[dict[str, Any]]) -> str:
