@@ -20,14 +20,7 @@ class FencedExamples(griffe.Extension):
 def fenced(text: str) -> str:
     r"""A docstring with its examples, from `>>>` to the next empty line, as blocks of code.
 
-    >>> print(fenced("A sum.\n\n>>> 1 + 1\n2\n\nMore."))
-    A sum.
-    <BLANKLINE>
-    ```pycon
-    >>> 1 + 1
-    2
-    ```
-    <BLANKLINE>
-    More.
+    >>> fenced("A sum.\n\n>>> 1 + 1\n2\n\nMore.")
+    'A sum.\n\n```pycon\n>>> 1 + 1\n2\n```\n\nMore.'
     """
     return EXAMPLE.sub(lambda found: f"{found[1]}```pycon\n{found[0]}\n{found[1]}```", text)
