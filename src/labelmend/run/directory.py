@@ -28,6 +28,7 @@ class RunDirectory:
         self.labels_csv = path / "labels.csv"
         self.labels_parquet = path / "labels.parquet"
         self.noise_json = path / "noise.json"
+        self.decisions = path / "decisions.csv"
         self.model = path / "model.safetensors"
         self.model_json = path / "model.json"
         self.checkpoints = path / "checkpoints"
