@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..errors import InputError
 from .label_file import class_numbers, read_csv, refuse_ids
-from .noise import sized
+from .limits import sized
 from .samples import NoisyLabels, Samples
 
 

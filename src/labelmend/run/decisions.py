@@ -12,7 +12,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from ..data.noise import sized
+from ..data.limits import sized
 from ..data.readers.dialect import detect_dialect
 from ..errors import InputError, lookup, visible
 from ..files import sync_folder, write_atomic
