@@ -3,21 +3,18 @@
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
-from ..data.readers.table import Columns
-from ..data.sources import SourceOptions
 from ..detect.table import VERDICTS
 from ..errors import InputError
-from ..run.description import check_finished
 from ..run.directory import RunDirectory
 from ..run.labels import read_label_table
 from ..run.preflight import skipped_places
 from .corrections import CHANGED, Corrections
 from .rewrite import Relabelling
-from .source import LabelledSource, open_labelled
+from .source import LabelledSource, open_labelled, read_config, source_options
 
 
 class Judged(NamedTuple):
@@ -42,9 +39,9 @@ def plan(run_dir: Path, *, confidence: float | None = None, drop: bool = False) 
         raise InputError(f"--confidence must be between 0 and 1, not {confidence}")
     least = confidence or 0.0
     run = RunDirectory.existing(run_dir)
-    config, fingerprint = _read_config(run)
+    config, fingerprint = read_config(run)
     table = _read_table(run)
-    source = open_labelled(config["source"], _source_options(config))
+    source = open_labelled(config["source"], source_options(config))
     other = next((f"--{key} {config[key]}" for key in ("noise", "labels") if config[key]), None)
     rows = _rows_of(run, source, table, same_labels=other is None)
     relabelled, dropped, wanted = Counter[tuple[str, str]](), Counter[str](), list[str | None](source.names)
@@ -62,27 +59,6 @@ def plan(run_dir: Path, *, confidence: float | None = None, drop: bool = False) 
     look = sum(judged.verdict == "look" for judged in table)
     relabelling = Relabelling(source.names, wanted)
     return Corrections(fingerprint, source, relabelling, set(rows), relabelled, dropped, look, other)
-
-
-def _read_config(run: RunDirectory) -> tuple[dict[str, Any], str]:
-    """The options of the run and the fingerprint of its data, checked: run.json may come from anywhere."""
-    described = run.read()
-    check_finished(run.path, described)
-    texts = ("source", "noise", "labels", "root", "image_column", "label_column", "id_column")
-    try:
-        config = {"skip_bad": False, "size": None, "memory": 2.0} | dict.fromkeys(texts) | described["config"]
-        fingerprint = described["data"]["fingerprint"]
-    except (KeyError, TypeError):
-        raise InputError(f"{run.run_json} is damaged: it does not say what was trained on") from None
-    kinds = dict.fromkeys(texts, str | None) | {"source": str, "size": int | None, "memory": int | float}
-    if not all(isinstance(config[key], kind) for key, kind in kinds.items()):
-        raise InputError(f"{run.run_json} is damaged: its config has values of the wrong type")
-    return config, str(fingerprint)
-
-
-def _source_options(config: dict[str, Any]) -> SourceOptions:
-    columns = Columns(config["image_column"], config["label_column"], config["id_column"])
-    return SourceOptions(None, config["root"], columns, config["size"], bool(config["skip_bad"]), config["memory"])
 
 
 def _read_table(run: RunDirectory) -> list[Judged]:

@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 from filelock import FileLock
 
@@ -64,13 +65,8 @@ def read_decisions(
     `decision` and `label`; a row without a decision is not decided yet. Of a file that labelmend wrote, a last line
     that a crash tore is not a decision. `classes` and `ids` are those of the run; None checks nothing.
     """
-    text, delimiter, quote = _text(sized(str(path)))
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote, strict=True)
     known = None if classes is None else dict.fromkeys(classes)
-    try:
-        return list(_parsed(path, rows, known, ids))
-    except csv.Error as error:
-        raise InputError(f"{path}, line {rows.line_num} cannot be read as CSV: {error}") from None
+    return _decisions(path, sized(str(path)).read_bytes(), known, ids)
 
 
 def run_decisions(run: RunDirectory, file: Path | None = None) -> list[Decision]:
@@ -99,6 +95,7 @@ class DecisionLog:
         self._file_lock = FileLock(path.with_name(f".{path.name}.lock"), poll_interval=WAIT)
         self._thread_lock = threading.Lock()
         self._left: tuple[int, int, int] | None = None
+        self._heard: tuple[int, int] | None = None
 
     @classmethod
     def of(cls, run: RunDirectory) -> "DecisionLog":
@@ -108,6 +105,28 @@ class DecisionLog:
     def read(self) -> list[Decision]:
         """All decisions so far, by whomever."""
         return read_decisions(self.path, classes=self.classes, ids=self.ids) if self.path.is_file() else []
+
+    def news(self) -> tuple[list[Decision], bool]:
+        """Decisions that were added since the last call, by whomever; or all of them, and True, if the file is new.
+
+        A new file is one that was not there, or was replaced or edited. Called by one thread at a time.
+        """
+        if not self.path.is_file():
+            anew, self._heard = self._heard is not None, None
+            return [], anew
+        with self.path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if self._heard == (status.st_ino, status.st_size):
+                return [], False
+            inode, begin = self._heard or (0, 0)
+            self._heard = None
+            known = inode == status.st_ino and begin < status.st_size and _grew(file, begin)
+            file.seek(begin if known else 0)
+            content = (HEADER if known else b"") + file.read(status.st_size)
+        found = _decisions(self.path, content, self._known, self.ids)
+        end = _whole(content) if content.startswith(HEADER) else len(content)
+        self._heard = status.st_ino, end + (begin - len(HEADER) if known else 0)
+        return found, not known
 
     def append(self, decision: Decision) -> None:
         """Add a decision; when this returns, it is on the disk. InputError if the run does not know what it names."""
@@ -190,9 +209,27 @@ def _whole(content: bytes) -> int:
     return len(content) if len(cells) == len(COLUMNS) and TIME.fullmatch(cells[-1]) else end
 
 
-def _text(path: Path) -> tuple[str, str, str]:
+def _grew(file: BinaryIO, begin: int) -> bool:
+    """Whether a file of ours still has a line that ends where the last known one did."""
+    header = file.read(len(HEADER))
+    file.seek(begin - 1)
+    return header == HEADER and file.read(1) == b"\n"
+
+
+def _decisions(
+    path: Path, content: bytes, classes: Mapping[str, None] | None, ids: Container[str] | None
+) -> list[Decision]:
+    """The decisions in the content of a file."""
+    text, delimiter, quote = _text(path, content)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote, strict=True)
+    try:
+        return list(_parsed(path, rows, classes, ids))
+    except csv.Error as error:
+        raise InputError(f"{path}, line {rows.line_num} cannot be read as CSV: {error}") from None
+
+
+def _text(path: Path, content: bytes) -> tuple[str, str, str]:
     """The text of a file of decisions, and its delimiter and quotes; its first line is the header."""
-    content = path.read_bytes()
     if content.startswith(HEADER):
         return content[: _whole(content)].decode(errors="surrogateescape"), ",", '"'
     if HEADER.startswith(content):
