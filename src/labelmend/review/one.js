@@ -10,6 +10,7 @@ export function picture(row) {
   if (!pictures.has(row)) {
     const image = new Image();
     image.decoding = "async";
+    image.addEventListener("error", () => { image.dataset.failed = "yes"; });
     image.src = `/picture/${row}/large`;
     pictures.set(row, image);
     if (pictures.size > KEPT) pictures.delete(pictures.keys().next().value);
@@ -28,26 +29,33 @@ function small(row, alt) {
 
 const pixelated = (image) => image.classList.toggle("small", Math.max(image.naturalWidth, image.naturalHeight) < 64);
 
-function shownPicture(sample) {
+function shownPicture(sample, opening) {
   const frame = make("button", { type: "button", class: "frame", id: "zoom", "aria-pressed": "false", "aria-keyshortcuts": "Z", "aria-label": `Sample ${sample.id}: show the picture at full size` });
   frame.addEventListener("click", () => zoom());
+  const kept = () => {
+    const image = make("img", { src: `/picture/${sample.row}/small`, alt: "" });
+    image.addEventListener("load", () => pixelated(image));
+    image.addEventListener("error", () => image.remove());
+    return image;
+  };
+  if (opening) {
+    // what the run kept is there before the original; asking for that would keep the browser's few connections busy
+    frame.append(kept());
+    return frame;
+  }
   const large = picture(sample.row);
   large.alt = "";
   const settle = () => {
     pixelated(large);
     frame.replaceChildren(large);
   };
-  const fail = () => frame.replaceWith(make("p", { class: "missing" }, "There is no picture of this sample here; its id is ", named(sample.id), "."));
+  const fail = () => make("p", { class: "missing" }, "There is no picture of this sample here; its id is ", named(sample.id), ".");
   if (large.complete && large.naturalWidth) settle();
+  else if (large.complete && large.dataset.failed) return fail();
   else {
-    // a small picture that the run kept is there before the original is opened
-    const waiting = make("img", { src: `/picture/${sample.row}/small`, alt: "" });
-    waiting.addEventListener("error", () => waiting.remove());
-    waiting.addEventListener("load", () => pixelated(waiting));
-    frame.append(waiting);
+    frame.append(kept());
     large.addEventListener("load", settle, { once: true });
-    large.addEventListener("error", fail, { once: true });
-    if (large.complete && !large.naturalWidth) fail();
+    large.addEventListener("error", () => frame.replaceWith(fail()), { once: true });
   }
   return frame;
 }
@@ -107,8 +115,8 @@ function shownLike(like, label, classes, kind) {
   return make("div", {}, make("h3", {}, "Most like it, labelled ", named(classes[label])), make("ul", {}, ...items));
 }
 
-function shownSample(sample, classes) {
-  if (sample.kind === "picture") return shownPicture(sample);
+function shownSample(sample, classes, opening) {
+  if (sample.kind === "picture") return shownPicture(sample, opening);
   if (sample.kind === "text" && sample.text.length) return shownText(sample);
   if (sample.kind === "cells" && sample.cells.length) return shownCells(sample, classes);
   if (sample.kind === "unknown") return make("p", { class: "missing" }, "The data set is being opened …");
@@ -122,7 +130,7 @@ export function opinions(decided, classes) {
 }
 
 /** Put a sample into the page. */
-export function showOne(sample, start, { blind = false } = {}) {
+export function showOne(sample, start, { blind = false, opening = false } = {}) {
   const { classes, verdicts } = start;
   const suggested = sample.suggested !== sample.given;
   const question = ["Labelled ", named(classes[sample.given], "del")];
@@ -131,7 +139,7 @@ export function showOne(sample, start, { blind = false } = {}) {
   const meter = make("span", { class: "meter", "aria-hidden": "true" });
   meter.style.setProperty("--v", sample.probability);
   find("doubt").replaceChildren(meter, `wrong with probability ${sample.probability.toFixed(3)}`, make("span", { class: `badge ${verdicts[sample.verdict]}` }, verdicts[sample.verdict]));
-  find("sample").replaceChildren(shownSample(sample, classes));
+  find("sample").replaceChildren(shownSample(sample, classes, opening));
   const said = opinions(sample.decided, classes);
   find("opinions").hidden = !said.length || blind;
   find("opinions").replaceChildren(make("h3", {}, sample.decided?.conflict ? "Reviewers disagree" : "Decided"), make("ul", {}, ...said));

@@ -51,10 +51,18 @@ async function fill() {
     left = reply.left;
     const known = new Set([...ahead, current].filter(Boolean).map((sample) => sample.row));
     ahead.push(...reply.samples.filter((sample) => !known.has(sample.row)));
-    for (const sample of ahead) if (sample.kind === "picture") picture(sample.row);
+    preload();
     showLeft();
   }).catch((error) => alarm(`Samples cannot be fetched: ${error.message}`)).finally(() => { filling = null; });
   return filling;
+}
+
+/** How a sample is shown: without the opinions of others where they should not sway, and small until originals are open. */
+const look = () => ({ blind: find("shown").value === "mine", opening: (state.source ?? "opening") === "opening" });
+
+function preload() {
+  if (look().opening) return;
+  for (const sample of ahead) if (sample.kind === "picture") picture(sample.row);
 }
 
 function showLeft() {
@@ -74,7 +82,7 @@ function show(sample, { spokenFirst = "" } = {}) {
     return;
   }
   seen.add(sample.row);
-  showOne(sample, start, { blind: find("shown").value === "mine" });
+  showOne(sample, start, look());
   showAnswers(sample);
   say(`${spokenFirst} ${spoken(sample, start.classes)}`.trim());
 }
@@ -285,7 +293,7 @@ function goBack() {
 // Numbers --------------------------------------------------------------------------------------------------------
 
 function showState(now) {
-  const opened = state.source === "opening" && now.source === "open";
+  const opened = state.source === "opening" && now.source !== "opening";
   state = now;
   const of = now.suspects || now.samples;
   const done = now.suspects ? now.suspects_decided : now.decided;
@@ -341,15 +349,19 @@ async function refetch() {
   }
   await Promise.all([current, ...ahead].filter(Boolean).map(again));
   if (asked !== round || mode !== "one" || !current) return;
-  showOne(current, start, { blind: find("shown").value === "mine" });
+  showOne(current, start, look());
   showAnswers(current);
-  for (const sample of ahead) if (sample.kind === "picture") picture(sample.row);
+  preload();
+}
+
+async function askState() {
+  showState(await ask(`/api/state?${new URLSearchParams({ reviewer: reviewer(), wish: stopAt() })}`));
 }
 
 async function poll() {
   if (!document.hidden && !outbox.length) {
     try {
-      showState(await ask(`/api/state?${new URLSearchParams({ reviewer: reviewer(), wish: stopAt() })}`));
+      await askState();
       if (find("alarm").textContent.startsWith("The server")) alarm("");
     } catch (error) {
       alarm(error instanceof Refused ? error.message : "The server does not answer; answers are kept here until it does.");
@@ -385,7 +397,7 @@ function fillControls() {
   find("reviewer").value = memory.get("reviewer") ?? start.reviewer;
   find("reviewer").addEventListener("change", () => memory.set("reviewer", reviewer(), { longer: false }));
   find("stop").value = memory.get("stop") ?? "1";
-  find("stop").addEventListener("change", () => { memory.set("stop", find("stop").value); poll1(); });
+  find("stop").addEventListener("change", () => { memory.set("stop", find("stop").value); askState(); });
   find("letters").checked = memory.get("letters") !== "off";
   find("letters").addEventListener("change", () => memory.set("letters", find("letters").checked ? "on" : "off", { longer: true }));
   const wide = window.matchMedia("(min-width: 56rem)");
@@ -394,10 +406,6 @@ function fillControls() {
   unfold();
   const clicks = { keep: () => answer("keep"), take: () => answer("take"), other: () => answer("other"), bad: () => answer("bad"), skip: () => answer("skip"), undo, mode: () => setMode(mode === "one" ? "grid" : "one"), help: () => find("keys").showModal(), more: nextThirty, again: startOver };
   for (const [id, work] of Object.entries(clicks)) find(id).addEventListener("click", () => work());
-}
-
-async function poll1() {
-  showState(await ask(`/api/state?${new URLSearchParams({ reviewer: reviewer(), wish: stopAt() })}`));
 }
 
 const LETTERS = {
@@ -467,7 +475,8 @@ async function main() {
   grid = new Grid(start, { closer, changed: () => { if (mode === "grid" && grid.current) showAnswers(grid.current); } });
   document.addEventListener("keydown", key);
   window.addEventListener("beforeunload", (event) => { if (outbox.length) event.preventDefault(); });
-  poll();
+  await askState();
+  setTimeout(poll, POLL / 8);
   if (memory.get("mode") === "grid") await setMode("grid");
   else await advance();
   home();

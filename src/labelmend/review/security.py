@@ -41,7 +41,7 @@ HEADERS = {
 }
 """On every answer, unless it has its own."""
 LOGIN = "/api/login"
-OPEN_TO_ALL = ("/login.js", "/page.css", LOGIN)
+OPEN_TO_ALL = ("/icon.png", "/login.js", "/page.css", LOGIN)
 """What somebody needs who is not in yet; nothing of it tells anything about the run."""
 
 

@@ -37,6 +37,7 @@ FILES = {
     "grid.js": "text/javascript",
     "classes.js": "text/javascript",
     "login.js": "text/javascript",
+    "icon.png": "image/png",
 }
 """All files that are ever served; others are not looked for."""
 MOST_PAIRS = 200
