@@ -246,6 +246,7 @@ def listen(host: str, port: int | None) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port or 0))
+        listener.listen()  # who connects before the server runs waits a moment
     except (OSError, OverflowError) as error:
         listener.close()
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error

@@ -119,7 +119,7 @@ class DecisionLog:
             if self._heard == (status.st_ino, status.st_size):
                 return [], False
             inode, begin = self._heard or (0, 0)
-            self._heard = None
+            self._heard = (0, 0)  # whatever comes next is new, if this cannot be read
             known = inode == status.st_ino and begin < status.st_size and _grew(file, begin)
             file.seek(begin if known else 0)
             content = (HEADER if known else b"") + file.read(status.st_size)
