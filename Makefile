@@ -2,10 +2,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-CODE := src tests benchmarks
+CODE := src tests benchmarks scripts
 BROWSERS := chromium chromium-browser google-chrome
 
-.PHONY: help demo test check browser proofs bench clean
+.PHONY: help demo test check browser docs proofs bench clean
 
 help:  ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -37,6 +37,9 @@ browser:  ## install Debian's chromium for the browser tests, where there is non
 		echo "no Chromium here: the browser tests will be skipped; install one of $(BROWSERS), or set LABELMEND_CHROMIUM"; \
 	fi
 
+docs: $(STAMP)  ## build the documentation into site/, and fail on a dead link or a warning
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
+
 proofs: $(STAMP)  ## the slow proofs of quality and reliability
 	$(BIN)/pytest -m slow -s
 
@@ -45,4 +48,4 @@ bench: $(STAMP)  ## how fast it is, as ratios; half an hour on a quiet machine
 	$(BIN)/python benchmarks/draw_speed.py benchmarks/results/speed.json --out docs/images
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build src/*.egg-info
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis build src/*.egg-info

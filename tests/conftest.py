@@ -1,6 +1,8 @@
 """What the tests share: a tiny problem, and one thread, because other processes may have the other cores."""
 
 import contextlib
+import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -16,6 +18,9 @@ from labelmend.run.directory import RunDirectory
 from labelmend.training.config import TrainConfig
 
 pytest.register_assert_rewrite("hostile", "faults")
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = os.environ.get("LABELMEND_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -135,3 +140,41 @@ def tiny_sentences(monkeypatch):
     find_sentence_encoder.cache_clear()
     yield library
     find_sentence_encoder.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A real browser, where there is one."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip(
+            "no Chromium here: `make browser` installs Debian's where root and apt allow it, or set LABELMEND_CHROMIUM"
+        )
+    with api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Open a file in the browser; afterwards nothing may have been logged, fetched or popped up."""
+    pages, trouble, requests = [], [], []
+
+    def opened(path, **options):
+        page = browser.new_page(**{"viewport": {"width": 1280, "height": 900}} | options)
+        page.on("console", lambda message: trouble.append(message.text))
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on("dialog", lambda dialog: (trouble.append(f"dialog {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(path.resolve().as_uri())
+        pages.append(page)
+        return page
+
+    yield opened
+    pwned = [page.evaluate("typeof window.__pwned") for page in pages]
+    for page in pages:
+        page.close()
+    assert trouble == []
+    assert set(pwned) <= {"undefined"}
+    assert [url for url in requests if not url.startswith(("file://", "data:"))] == []

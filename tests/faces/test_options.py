@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from labelmend.faces.cli import app
 from labelmend.faces.options import takes_every_option
 from labelmend.report.build import command_line
 from labelmend.training.config import about, flag
+from labelmend.training.prepare import prepare
+from labelmend.training.session import train
 
 COMMANDS = get_command(app).commands
 
@@ -89,11 +92,18 @@ def test_paths_are_taken_and_kept_as_text():
     assert (config.source, config.out, config.root) == ("a", "b", "c")
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run that no test changes."""
+    settings = {"eta": "2", "track_every": "1"}
+    out = str(tmp_path_factory.mktemp("trained") / "run")
+    config = TrainConfig("digits", out, noise="symmetric:0.3", epochs=1, limit=100, settings=settings)
+    return train(prepare(config))[0].path
+
+
 @pytest.fixture
-def run(tmp_path, labelmend):
-    words = ("--noise", "symmetric:0.3", "--epochs", 1, "--limit", 100, "--set", "eta=2", "--set", "track_every=1")
-    made = labelmend("train", "digits", "--out", tmp_path / "run", *words)
-    assert made.returncode == 0, made.stderr
+def run(tmp_path, trained):
+    shutil.copytree(trained, tmp_path / "run")
     return tmp_path / "run"
 
 

@@ -41,6 +41,16 @@ def test_bars_that_make_no_sense_are_passed_over(change):
     assert unusual_bars([UNUSUAL | change], ["a", "b"]) == []
 
 
+def test_a_word_has_the_shares_of_both_classes():
+    entry = {"column": 0, "value": None, "word": "blue", "given": [0.05], "rival": [0.5]}
+    (bar,) = unusual_bars([entry], ["colour"])
+    assert (bar.name, bar.word, bar.given, bar.rival) == ("colour", "blue", 5.0, 50.0)
+    assert (
+        unusual_bars([entry | {"rival": [float("nan")]}, entry | {"given": []}, entry | {"column": 3}], ["colour"])
+        == []
+    )
+
+
 def test_values_of_neighbours_stand_beside_those_of_the_suspect_the_unusual_first():
     known = [{"id": "n", "given": "cat", "features": [3.0, 4.0]}, {"id": "short", "features": [1.0]}]
     like = neighbours_of([0, 1, 9, -1], known, columns=2)

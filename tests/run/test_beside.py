@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from labelmend.data.readers.arrays import from_arrays
-from labelmend.run.beside import FEWEST, NEAREST, Reference, beside, unusual_values
+from labelmend.data.sources import open_source
+from labelmend.run.beside import NEAREST, Reference, beside
+from labelmend.run.unusual import FEWEST, Usual, unusual_values
 
 ROWS = np.array([[0, 0], [0, 1], [1, 0], [0, 2], [9, 9], [9, 8], [8, 9], [9, 7], [9, 9.5], [0.5, 0.5]], np.float32)
 GIVEN = np.array([0, 0, 0, 0, 1, 1, 1, 1, 0, 1])
@@ -68,9 +70,10 @@ def test_a_class_of_few_samples_does_not_tell_what_is_usual(data, table):
 
 
 def usual(middle, spread):
-    """Quantiles of classes with this median and these quartiles."""
+    """Classes with this median and these quartiles."""
     middle, spread = np.asarray(middle, float), np.asarray(spread, float)
-    return np.stack([middle - 2 * spread, middle - spread, middle, middle + spread, middle + 2 * spread])
+    quantiles = np.stack([middle - 2 * spread, middle - spread, middle, middle + spread, middle + 2 * spread])
+    return Usual(10, quantiles, [])
 
 
 def test_values_that_the_rival_explains_come_first_and_usual_ones_are_left_out():
@@ -95,4 +98,24 @@ def test_columns_with_gaps_are_compared_by_the_values_that_are_there():
     values = np.tile(np.arange(6, dtype=np.float32)[:, None], (1, 3))
     values[0, 0], values[:, 1] = np.nan, np.nan
     found = Reference(np.arange(6), np.zeros(6, np.int64), torch.zeros(6, 1), values).usual(0)
-    assert found[2].tolist() == pytest.approx([3, np.nan, 2.5], nan_ok=True)
+    assert found.quantiles[2].tolist() == pytest.approx([3, np.nan, 2.5], nan_ok=True)
+
+
+def test_words_that_the_rival_has_more_often_are_unusual_and_common_ones_are_not():
+    numbers = np.full((20, 3), np.nan, np.float32)
+    numbers[:, 2] = np.arange(20)
+    given = Usual.of(numbers, [["red", "yes", None]] * 19 + [["blue", "yes", None]])
+    rival = Usual.of(numbers, [["blue", "yes", None]] * 10 + [["green", "no", None]] * 10)
+    values = np.array([np.nan, np.nan, 10], np.float32)
+    (found,) = unusual_values(values, given, rival, ["blue", "yes", None])
+    assert found == {"column": 0, "word": "blue", "given": [0.05], "rival": [0.5]}
+    assert unusual_values(values, given, rival, ["red", "no", None])[0]["word"] == "no"
+    assert unusual_values(values, given, rival, ["violet", None, None]) == []
+
+
+def test_cells_of_categories_are_words_and_empty_ones_too(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = [f"{['red', 'blue', ''][i % 3]},{i % 7 + 0.5},{'yes' if i % 2 else 'no'},{'ab'[i % 2]}" for i in range(60)]
+    path.write_text("\n".join(["colour,size,sold,label", *rows]))
+    data, _ = open_source(str(path))
+    assert data.shown_words([0, 2]) == [["red", None, "no"], ["(empty)", None, "no"]]

@@ -24,6 +24,17 @@ def test_a_write_that_fails_leaves_the_old_content_and_nothing_else(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_processes_that_write_one_file_at_once_do_not_disturb_each_other(tmp_path, monkeypatch):
+    path = tmp_path / "table.csv"
+    with atomic(path) as first:
+        first.write_bytes(b"one")
+        monkeypatch.setattr("os.getpid", lambda: 1)
+        write_atomic(path, b"two")
+        assert path.read_bytes() == b"two"
+    assert path.read_bytes() == b"one"
+    assert [each.name for each in tmp_path.iterdir()] == ["table.csv"]
+
+
 def test_inside_means_after_links_and_dots(tmp_path):
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "out").symlink_to(tmp_path)

@@ -1,5 +1,6 @@
 """Gradient-boosted trees as the learner of rows: chosen where they fit best, cross-fitted, refused with a reason."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -8,9 +9,13 @@ import torch
 
 import labelmend as lm
 from labelmend.core import generator
+from labelmend.errors import InterruptedRunError
 from labelmend.methods.fold_plan import stratified_folds
 from labelmend.training import heads, trees
+from labelmend.training.config import TrainConfig
 from labelmend.training.heads import choose_head
+from labelmend.training.prepare import prepare
+from labelmend.training.session import train
 from labelmend.training.trees import affordable, held_out_trees
 
 
@@ -116,3 +121,18 @@ def test_members_of_a_class_smaller_than_the_folds_are_in_different_folds():
     fold = stratified_folds(labels, 7)
     assert len(set(fold[labels == 1].tolist())) == 3
     assert len(set(fold[labels == 2].tolist())) == 2
+
+
+@pytest.mark.xdist_group("trees")
+@pytest.mark.parametrize("polls", [2, 5])
+def test_a_run_of_trees_resumes_exactly(polls, tmp_path, after):
+    x, given, _ = stripes(count=120)
+    np.savez(tmp_path / "rows.npz", x=x, y=given)
+    config = TrainConfig(str(tmp_path / "rows.npz"), str(tmp_path / "whole"), net="trees-10x8", threads=1)
+    whole, _ = train(prepare(config))
+    cut = dataclasses.replace(config, out=str(tmp_path / "cut"))
+    with pytest.raises(InterruptedRunError):
+        train(prepare(cut), signals=after(polls))
+    run, _ = train(prepare(dataclasses.replace(cut, resume=True)))
+    for name in ("labels.csv", "noise.json", "model.safetensors"):
+        assert (run.path / name).read_bytes() == (whole.path / name).read_bytes(), name

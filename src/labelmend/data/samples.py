@@ -140,6 +140,15 @@ class Samples:
             return self.kind.numbers(self.originals.take(rows))
         return self.loaded(rows).float() if "features" in self.shown([]) else None
 
+    def shown_words(self, rows: Sequence[int]) -> list[list[str | None]] | None:
+        """The words that a person sees in the columns of categories, [n, columns]; None if the samples are no table.
+
+        Cells of other columns are None.
+        """
+        if isinstance(self.originals, TableRows) and isinstance(self.kind, Table):
+            return self.kind.words(self.originals.take(rows))
+        return None
+
     @property
     def shown_columns(self) -> Sequence[str]:
         """Names of the values or cells that `shown` gives of a sample, where they have names."""

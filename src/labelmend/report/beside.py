@@ -44,6 +44,16 @@ class Bar:
     rival_range: tuple[float, float]
 
 
+@dataclass(frozen=True)
+class WordBar:
+    """A word of a suspect, and the shares of two classes that have it, in percent."""
+
+    name: str
+    word: str
+    given: float
+    rival: float
+
+
 def text_parts(text: str | None, marks: Sequence[int] | None) -> list[Part]:
     """A text in parts, each with whether it is marked; marks are begin and end of each, one after the other.
 
@@ -61,15 +71,19 @@ def text_parts(text: str | None, marks: Sequence[int] | None) -> list[Part]:
     return [part for part in [*parts, (text[done:], False)] if part[0]]
 
 
-def unusual_bars(unusual: Sequence[Mapping[str, Any]] | None, columns: Sequence[str]) -> list[Bar]:
-    """A bar for each value that is unusual for the given class."""
-    found = []
+def unusual_bars(unusual: Sequence[Mapping[str, Any]] | None, columns: Sequence[str]) -> list[Bar | WordBar]:
+    """A bar for each number or word that is unusual for the given class."""
+    found = list[Bar | WordBar]()
     for entry in unusual or ():
-        column, value, given, rival = (entry.get(key) for key in ("column", "value", "given", "rival"))
-        if column is None or not 0 <= column < len(columns) or not (given and rival and len(given) == len(rival) == 2):
+        column, value, word = (entry.get(key) for key in ("column", "value", "word"))
+        given, rival = (tuple(sorted(entry.get(key) or ())) for key in ("given", "rival"))
+        if column is None or not 0 <= column < len(columns) or not all(map(math.isfinite, (*given, *rival))):
             continue
-        if value is not None and all(map(math.isfinite, (value, *given, *rival))):
-            found.append(_bar(columns[column], value, tuple(sorted(given)), tuple(sorted(rival))))
+        if word is not None and len(given) == len(rival) == 1:
+            shares = [100 * min(max(share, 0.0), 1.0) for share in (*given, *rival)]
+            found.append(WordBar(columns[column], str(word)[:LONGEST_CELL], *shares))
+        elif value is not None and len(given) == len(rival) == 2 and math.isfinite(value):
+            found.append(_bar(columns[column], value, given, rival))
     return found
 
 
@@ -117,7 +131,7 @@ def compared_cells(
     cells: Sequence[str],
     like: Sequence[Neighbour],
     columns: Sequence[str],
-    bars: Sequence[Bar],
+    bars: Sequence[Bar | WordBar],
     *,
     most: int = MOST_COLUMNS,
 ) -> list[tuple[str, bool, list[str]]]:

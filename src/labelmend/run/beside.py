@@ -19,38 +19,39 @@ from ..data.kinds.text import SHOWN, Texts
 from ..data.words import loudest_words
 from ..detect.table import LabelTable
 from .model import Model
+from .unusual import Usual, Words, unusual_values
 
 MOST_COMPARED = 200
 """Suspects that others are put beside: those of a report."""
 NEAREST = 3
 WIDE = 64
 """Columns from which rows are compared by their direction: in wide spaces, lengths differ by more than meanings do."""
-MOST_UNUSUAL = 4
-FEWEST = 5
-"""Samples that a class must have to tell what is usual in it."""
-QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
-QUARTILES_APART = 1.349
-"""Standard deviations between the quartiles of a normal distribution."""
 Named = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Samples that suspects are compared with: their rows in the data, given classes, features and, of rows, values."""
+    """Samples that suspects are compared with: their rows in the data, given classes and features.
+
+    Of tables also their numbers and their words, as `Samples.shown_numbers` and `Samples.shown_words` give them.
+    """
 
     rows: NDArray[np.int64]
     given: NDArray[np.int64]
     features: Tensor
     values: NDArray[np.float32] | None
+    words: Words | None = None
 
     @classmethod
     def of(cls, data: Samples, table: LabelTable, rows: NDArray[np.int64], features: Tensor) -> "Reference":
         """Those of these samples whose labels are kept; all of them, if none is."""
         kept = np.flatnonzero(~table.flagged[rows])
         kept = kept if len(kept) else np.arange(len(rows))
-        values = data.shown_numbers(rows[kept].tolist())
+        shown = rows[kept].tolist()
+        values, words = data.shown_numbers(shown), data.shown_words(shown)
+        numbers = None if values is None else values.numpy()
         given = table.given[rows[kept]].astype(np.int64)
-        return cls(rows[kept], given, features[torch.from_numpy(kept)], None if values is None else values.numpy())
+        return cls(rows[kept], given, features[torch.from_numpy(kept)], numbers, words)
 
     def nearest(self, features: Tensor, row: int, label: int) -> list[int]:
         """Rows of the samples of a class that are most like this one, which is not among them."""
@@ -63,50 +64,12 @@ class Reference:
         order = (others - features).square().sum(dim=1).argsort(stable=True)[:NEAREST]
         return [int(self.rows[place]) for place in places[order.numpy()]]
 
-    def usual(self, label: int) -> NDArray[np.float64] | None:
-        """Quantiles of each value in a class, [5, columns], NaN where too few have one; None if the class is small."""
-        if self.values is None or (self.given == label).sum() < FEWEST:
+    def usual(self, label: int) -> Usual | None:
+        """What is usual in a class; None if it is small, or has neither numbers nor words."""
+        if self.values is None:
             return None
-        own = self.values[self.given == label].astype(np.float64)
-        few = np.isfinite(own).sum(axis=0) < FEWEST
-        own = np.where(np.isfinite(own), own, np.nan)
-        own[:, few] = 0.0
-        found: NDArray[np.float64] = np.nanquantile(own, QUANTILES, axis=0)
-        found[:, few] = np.nan
-        return found
-
-
-def unusual_values(
-    values: NDArray[np.float32], given: NDArray[np.float64] | None, rival: NDArray[np.float64] | None
-) -> list[Named]:
-    """The values outside the middle 80 % of the given class, those first that its rival explains best.
-
-    Each has its column, and the middle 80 % of both classes. What is compared are distances from the median of a class,
-    in standard deviations by its quartiles. None, of a class with too few samples, gives nothing.
-    """
-    if given is None or rival is None:
-        return []
-    gain = _distance(values, given) - _distance(values, rival)
-    order = np.argsort(-gain, kind="stable")[:MOST_UNUSUAL]
-    return [
-        {
-            "column": int(column),
-            "value": float(values[column]),
-            "given": [float(given[0, column]), float(given[-1, column])],
-            "rival": [float(rival[0, column]), float(rival[-1, column])],
-        }
-        for column in order
-        if gain[column] > 0 and not given[0, column] <= values[column] <= given[-1, column]
-    ]
-
-
-def _distance(values: NDArray[np.float32], usual: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How far values are from the middle of a class; one that never varies there has the width of its own size."""
-    _, low, middle, high, _ = usual
-    width = (high - low) / QUARTILES_APART
-    width = np.where(width > 0, width, np.maximum((usual[-1] - usual[0]) / 2, 1e-3 + 0.1 * np.abs(middle)))
-    distance = np.abs(values - middle) / width
-    return np.where(np.isfinite(distance), distance, 0.0)
+        places = np.flatnonzero(self.given == label).tolist()
+        return Usual.of(self.values[places], None if self.words is None else [self.words[place] for place in places])
 
 
 def beside(
@@ -117,6 +80,7 @@ def beside(
     features = model.features(data.loaded(compared)) if compared else torch.zeros(0, 1)
     numbers = data.shown_numbers(compared)
     values = np.zeros((len(compared), 0), np.float32) if numbers is None else numbers.numpy()
+    words: Words = data.shown_words(compared) or [()] * len(compared)
     classes = {int(label) for each in (table.given, table.rival) for label in each[compared]}
     usual = {label: reference.usual(label) for label in sorted(classes)}
     found, named = [], dict[int, int]()
@@ -126,7 +90,8 @@ def beside(
             near = reference.nearest(features[place], row, label)
             entry[key] = [named.setdefault(other, len(named)) for other in near]
         if reference.values is not None:
-            entry["unusual"] = unusual_values(values[place], usual[int(table.given[row])], usual[int(table.rival[row])])
+            both = usual[int(table.given[row])], usual[int(table.rival[row])]
+            entry["unusual"] = unusual_values(values[place], *both, words[place])
         found.append(entry)
     return found, list(named)
 

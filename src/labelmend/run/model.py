@@ -2,6 +2,7 @@
 
 import copy
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -61,8 +62,8 @@ class Model:
 
         `data` is an array, a DataFrame, a list of pictures or texts, a folder of images or texts, one such file, or a
         table. Images are brought to the model's size; columns of tables go by their names, and those of an array by
-        their positions. A model of pretrained features computes those of the samples first; rows of such features are
-        taken as they are.
+        their positions; columns that the model does not use, and categories that are new to it, give a warning. A model
+        of pretrained features computes those of the samples first; rows of such features are taken as they are.
         """
         return self.probabilities(self.inputs(data, root=root))
 
@@ -77,9 +78,11 @@ class Model:
         fits = takes and tuple(data.shape[1:]) == self.shape
         if fits and (len(self.shape) == 1 or data.dtype in (torch.uint8, np.uint8)):
             return torch.tensor(data) if isinstance(data, np.ndarray) else data
-        read = self.samples(data, SourceOptions(root=None if root is None else str(root))).inputs
-        assert isinstance(read, Tensor)
-        return read
+        read = self.samples(data, SourceOptions(root=None if root is None else str(root)))
+        for note in read.notes:
+            warnings.warn(str(note), stacklevel=3)
+        assert isinstance(read.inputs, Tensor)
+        return read.inputs
 
     def samples(
         self, data: Any, options: SourceOptions = AS_IT_IS, *, progress: Progress = lambda done, of: None

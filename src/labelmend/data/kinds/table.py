@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ..columns import NUMBER
+from ..columns import BOOLEAN, CATEGORY, NUMBER
 from ..preflight import Problem
 from ..table_encoding import TableEncoding, TableRows
 from .features import Features
@@ -15,6 +15,8 @@ from .normaliser import Normaliser
 
 if TYPE_CHECKING:
     from . import Inputs
+
+MISSING = "(empty)"
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,29 @@ class Table(Features):
 
     def numbers(self, rows: TableRows) -> Tensor:
         """The cells of the columns that `shown_columns` names, float32 [n, columns], NaN where one is no number."""
-        roles = {} if self.encoding is None else {column.name: column.role for column in self.encoding.columns}
+        roles = self._roles()
         matrix = torch.full((len(rows), len(self.shown_columns(rows))), torch.nan)
         for place, name in enumerate(self.shown_columns(rows)):
             if roles.get(name) == NUMBER:
                 matrix[:, place] = torch.from_numpy(rows.cells(name).numbers.values).float()
         return matrix
+
+    def words(self, rows: TableRows) -> list[list[str | None]]:
+        """The cells of the columns of `shown_columns` that hold categories or truth values, None in other columns.
+
+        A missing cell is a word of its own.
+        """
+        roles, names = self._roles(), self.shown_columns(rows)
+        columns = [
+            [cell or MISSING for (cell,) in rows.shown([name], range(len(rows)))]
+            if roles.get(name) in (CATEGORY, BOOLEAN)
+            else [None] * len(rows)
+            for name in names
+        ]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def _roles(self) -> dict[str, str]:
+        return {} if self.encoding is None else {column.name: column.role for column in self.encoding.columns}
 
     def described(self) -> dict[str, Any]:
         """What was made of each column."""
