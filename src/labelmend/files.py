@@ -12,8 +12,8 @@ from typing import Any
 def atomic(path: Path) -> Iterator[Path]:
     """A temporary path to write to; the file replaces `path` at the end, and is removed if anything fails.
 
-    A reader, or a crash, sees the old content or the new content, never a part of it. Processes that write the same file
-    at the same time do not disturb each other; the last one wins.
+    A reader, or a crash, sees the old content or the new content, never a part of it. Processes that write the
+    same file at the same time do not disturb each other; the last one wins.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

@@ -80,20 +80,25 @@ const short = (value) => Number(value.toPrecision(3)).toString();
 function shownBars(sample, classes) {
   if (!sample.bars.length) return null;
   const rows = sample.bars.map((bar) => {
-    const line = make("span", { class: "spread", "aria-hidden": "true" });
-    line.style.setProperty("--at", `${bar.at}%`);
+    const word = bar.word !== undefined; // a category, with the shares of both classes that have it, in percent
+    const line = make("span", { class: word ? "spread share" : "spread", "aria-hidden": "true" });
+    if (!word) line.style.setProperty("--at", `${bar.at}%`);
     for (const kind of ["given", "rival"]) {
       const range = swatch(kind);
-      range.style.setProperty("--from", `${bar[kind][0]}%`);
-      range.style.setProperty("--to", `${bar[kind][1]}%`);
+      const [from, to] = word ? [0, bar[kind]] : bar[kind];
+      range.style.setProperty("--from", `${from}%`);
+      range.style.setProperty("--to", `${to}%`);
       line.append(range);
     }
-    const ranges = [["given", sample.given], ["rival", sample.rival]].map(([kind, place]) =>
-      make("span", {}, swatch(kind), named(classes[place] ?? "", "span"), `: ${short(bar[`${kind}_range`][0])} to ${short(bar[`${kind}_range`][1])}`));
-    return make("li", {}, make("span", { class: "name" }, named(bar.name, "span"), " ", make("b", {}, short(bar.value))), line, make("span", { class: "ranges" }, ...ranges));
+    const ranges = [["given", sample.given], ["rival", sample.rival]].map(([kind, place]) => {
+      const said = word ? `: ${short(bar[kind])} %` : `: ${short(bar[`${kind}_range`][0])} to ${short(bar[`${kind}_range`][1])}`;
+      return make("span", {}, swatch(kind), named(classes[place] ?? "", "span"), said);
+    });
+    const value = word ? named(bar.word) : make("b", {}, short(bar.value));
+    return make("li", {}, make("span", { class: "name" }, named(bar.name, "span"), " ", value), line, make("span", { class: "ranges" }, ...ranges));
   });
   return make("div", {}, make("h3", {}, "Unusual for ", named(classes[sample.given])), make("ul", { class: "bars" }, ...rows),
-    make("p", { class: "aside" }, "The line is the sample; a bar is the middle 80 % of a class."));
+    make("p", { class: "aside" }, "The line is the sample; a bar under it is the middle 80 % of a class, and a percentage how much of a class has the same word."));
 }
 
 function shownCells(sample, classes) {

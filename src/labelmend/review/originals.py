@@ -21,9 +21,10 @@ from ..data.table_encoding import TableRows
 from ..data.text import composed
 from ..errors import InputError
 from ..fix.source import read_config, source_options
-from ..run.beside import Reference, unusual_values
+from ..run.beside import Reference
 from ..run.directory import RunDirectory
 from ..run.preflight import skipped_places
+from ..run.unusual import Usual, unusual_values
 from .labels import Ints, JudgedLabels
 
 MOST_USUAL = 20_000
@@ -43,7 +44,7 @@ class Originals:
         self._numeric = set(numeric)
         self.columns = self._columns(columns)
         self._usual: Reference | None = None
-        self._quantiles = dict[int, NDArray[np.float64] | None]()
+        self._quantiles = dict[int, Usual | None]()
         self._lock = threading.Lock()
 
     @property
@@ -82,7 +83,7 @@ class Originals:
         return []
 
     def unusual(self, row: int, rival: int | None) -> list[dict[str, Any]]:
-        """The values that are unusual for the given class of a sample, as `run.beside.unusual_values` gives them."""
+        """The values that are unusual for the given class of a sample, as `run.unusual.unusual_values` gives them."""
         if self.kind != CELLS or rival is None:
             return []
         with self._lock:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+import pyarrow as pa
 from filelock import FileLock
 
 from ..data.limits import sized
@@ -19,10 +20,11 @@ from ..errors import InputError, lookup, visible
 from ..files import sync_folder, write_atomic
 from .directory import RunDirectory
 from .labels import FORMULA_STARTS, read_label_table
-from .standing import KEEP, RELABEL, SKIP, UNDO, WORDS, Decision, Standing, Standings, overlay, standing
+from .standing import KEEP, LEFT_OUT, RELABEL, SKIP, UNDO, WORDS, Decision, Standing, Standings, overlay, standing
 
 __all__ = [
     "KEEP",
+    "LEFT_OUT",
     "RELABEL",
     "SKIP",
     "UNDO",
@@ -31,6 +33,7 @@ __all__ = [
     "DecisionLog",
     "Standing",
     "Standings",
+    "decided_labels",
     "now",
     "overlay",
     "read_decisions",
@@ -75,6 +78,15 @@ def run_decisions(run: RunDirectory, file: Path | None = None) -> list[Decision]
         return []
     ids = set(read_label_table(run)["id"].to_pylist())
     return read_decisions(run.decisions if file is None else file, classes=_classes(run), ids=ids)
+
+
+def decided_labels(run: RunDirectory, file: Path | None = None) -> pa.Table:
+    """The label table with what people decided over what the machine found; as it is where nobody decided anything.
+
+    The decisions are those of the run, or of another file. See `standing.overlay`.
+    """
+    table, holds = read_label_table(run), standing(run_decisions(run, file))
+    return overlay(table, holds) if holds else table
 
 
 class DecisionLog:
