@@ -10,14 +10,15 @@ import pytest
 import labelmend
 
 ROOT = Path(labelmend.__file__).parent
-LEAVES = {"core", "learner", "errors", "files", "inert_pickle"}
-LIBRARY = {"mixture", "parts", "nets", "detect", "methods", "data", "run", "training", "fix", "report"}
+LEAVES = {"core", "learner", "errors", "files", "inert_pickle", "lazy"}
+LIBRARY = {"mixture", "parts", "nets", "detect", "methods", "data", "run", "training", "fix", "report", "review"}
 ALLOWED = {
     "learner": set(),
     "core": {"learner"},
     "errors": set(),
     "files": set(),
     "inert_pickle": {"errors"},
+    "lazy": set(),
     "mixture": LEAVES,
     "parts": LEAVES,
     "nets": LEAVES,
@@ -28,6 +29,7 @@ ALLOWED = {
     "training": LEAVES | {"detect", "data", "nets", "methods", "run"},
     "fix": LEAVES | {"detect", "data", "run"},
     "report": LEAVES | {"detect", "mixture", "run"},
+    "review": LEAVES | {"detect", "mixture", "run", "report", "data", "fix"},
     "faces": LEAVES | LIBRARY,
     "reproduce": LEAVES | LIBRARY | {"faces", "__init__"},
     "__init__": LEAVES | LIBRARY | {"faces"},
@@ -121,3 +123,8 @@ def test_importing_the_package_does_not_import_what_is_slow():
 
 def test_judging_needs_no_files_and_no_engine():
     assert _imported("import labelmend.detect.judge", ("pyarrow", "PIL", "accelerate", "typer", "matplotlib")) == "[]"
+
+
+def test_reading_the_tables_of_a_run_needs_no_engine():
+    program = "; ".join(f"import labelmend.run.{name}" for name in ("labels", "evidence", "noise", "decisions"))
+    assert _imported(program, ("torch", "sklearn", "scipy")) == "[]"

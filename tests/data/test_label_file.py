@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from labelmend.core import generator
-from labelmend.data import noise
+from labelmend.data import limits
 from labelmend.data.kinds.features import Features
 from labelmend.data.label_file import read_labels, write_label_file
 from labelmend.data.noise import NoiseSpec, inject, wrong_rate
@@ -199,7 +199,7 @@ def test_files_that_cannot_be_read_are_refused_with_a_reason(tmp_path, monkeypat
     np.savez_compressed(tmp_path / "bomb.npz", label=np.zeros(100_000, int))
     monkeypatch.setattr("labelmend.data.limits.UNPACKED_FREELY", 2000)
     assert "would unpack" in refusal(tmp_path / "bomb.npz")
-    monkeypatch.setattr(noise, "FILE_LIMIT", 10)
+    monkeypatch.setattr(limits, "READ_WHOLE", 10)
     assert "are read" in refusal(tmp_path / "bad.csv")
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from labelmend.core import generator
-from labelmend.data import inject, noise
+from labelmend.data import inject, limits, noise
 from labelmend.data.kinds.features import Features
 from labelmend.data.kinds.images import ImageFiles, Images
 from labelmend.data.noise import CIFAR100_SUPERCLASSES, KINDS, NoiseSpec, nominal_rate, wrong_rate
@@ -289,7 +289,7 @@ def test_pickled_and_oversized_files_are_not_read(tmp_path, monkeypatch):
     np.save(tmp_path / "objects.npy", np.array([[None]]), allow_pickle=True)
     assert "cannot be read" in refusal(f"matrix:{tmp_path / 'objects.npy'}")
     np.save(tmp_path / "rates.npy", ROWS)
-    monkeypatch.setattr(noise, "FILE_LIMIT", 100)
+    monkeypatch.setattr(limits, "READ_WHOLE", 100)
     assert "are read" in refusal(f"matrix:{tmp_path / 'rates.npy'}")
 
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..files import atomic
-from .noise import NoiseSpec, nominal_rate, sized, wrong_rate
+from .limits import sized
+from .noise import NoiseSpec, nominal_rate, wrong_rate
 from .readers.delimited import read_delimited
 from .readers.inert_pickle import read_inert_pickle
 from .readers.npz import read_npz

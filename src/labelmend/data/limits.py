@@ -8,10 +8,20 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 
+READ_WHOLE = 64 << 20
 UNPACKED_FREELY = 64 << 20
 LARGEST_RATIO = 200
 ROW_BYTES = 128
 """What Python keeps of a sample beside its values: id, place and label."""
+
+
+def sized(file: str) -> Path:
+    """The path of a file that exists and is small enough to be read whole."""
+    if not os.path.isfile(file):
+        raise InputError(f"there is no file {file}")
+    if os.path.getsize(file) > READ_WHOLE:
+        raise InputError(f"{file} has {os.path.getsize(file) >> 20} MB; at most {READ_WHOLE >> 20} MB are read")
+    return Path(file)
 
 
 def regular(path: Path) -> Path:

@@ -3,7 +3,6 @@
 import io
 import json
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,9 +13,9 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError, lookup
+from .limits import sized
 from .samples import NoisyLabels, Samples
 
-FILE_LIMIT = 64 * 2**20
 CHUNK_VALUES = 2**24
 RATE_SPREAD = 0.1
 CIFAR10_MAP = {"truck": "automobile", "bird": "airplane", "deer": "horse", "cat": "dog", "dog": "cat"}
@@ -212,15 +211,6 @@ def read_json(file: str) -> Any:
         raise InputError(f"{file} is nested too deep to be read as JSON") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{file} cannot be read as JSON: {error}") from None
-
-
-def sized(file: str) -> Path:
-    """The path of a file that exists and is small enough to be read whole."""
-    if not os.path.isfile(file):
-        raise InputError(f"there is no file {file}")
-    if os.path.getsize(file) > FILE_LIMIT:
-        raise InputError(f"{file} has {os.path.getsize(file) >> 20} MB; at most {FILE_LIMIT >> 20} MB are read")
-    return Path(file)
 
 
 def _matrix_for(data: Samples, spec: NoiseSpec) -> Tensor:

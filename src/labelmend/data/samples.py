@@ -28,6 +28,10 @@ class NoisyLabels:
     observed: Tensor
     truth: Tensor | None = None
 
+    def with_observed(self, observed: Tensor) -> "NoisyLabels":
+        """Other labels of the same samples; the truth stays."""
+        return NoisyLabels(observed, self.truth)
+
     def take(self, rows: Tensor) -> "NoisyLabels":
         """Only these."""
         return NoisyLabels(self.observed[rows], None if self.truth is None else self.truth[rows])

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from ..errors import InputError
 from .label_file import class_numbers, read_csv, refuse_ids
-from .noise import sized
-from .samples import NoisyLabels, Samples
+from .limits import sized
+from .samples import Samples
 
 
 def trust(text: str, data: Samples, rng: torch.Generator) -> Samples:
@@ -30,7 +30,7 @@ def trust(text: str, data: Samples, rng: torch.Generator) -> Samples:
     observed = labels.observed.clone()
     observed[index] = named
     order = index.argsort()
-    return replace(data, labels=NoisyLabels(observed, labels.truth), trusted=index[order])
+    return replace(data, labels=labels.with_observed(observed), trusted=index[order])
 
 
 def _of_each_class(count: int, data: Samples, rng: torch.Generator) -> Tensor:

@@ -14,12 +14,13 @@ from typer.core import TyperCommand, TyperGroup
 from ..errors import InputError, InterruptedRunError, StorageError, visible
 from .commands import find, fix, research, use
 from .commands.judge import judge
+from .commands.review import review
 from .console import err, out
 
 FIND, FIX, USE, RESEARCH = "Find wrong labels", "Fix them", "Use the model", "Research"
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     FIND: (find.train, judge, find.labels, find.report, find.demo),
-    FIX: (fix.apply, fix.undo),
+    FIX: (review, fix.apply, fix.undo),
     USE: (use.predict, use.export),
     RESEARCH: (research.methods, research.noise),
 }

@@ -40,6 +40,14 @@ SkipBad = Annotated[bool, described("skip_bad")]
 Seed = Annotated[int, described("seed")]
 Threads = Annotated[int | None, described("threads")]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory that 'labelmend train' or 'judge' made.")]
+Decisions = Annotated[
+    Path | None,
+    typer.Option(
+        "--decisions",
+        metavar="FILE",
+        help="Decisions of reviewers, a CSV with the columns id, decision and label; by default RUN/decisions.csv.",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 
 

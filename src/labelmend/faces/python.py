@@ -154,16 +154,28 @@ class Run:
 
     @cached_property
     def labels(self) -> Any:
-        """The label table in the order of the data: a DataFrame with the caller's index, or an Arrow table."""
-        from ..run.labels import read_label_table
+        """The label table in the order of the data: a DataFrame with the caller's index, or an Arrow table.
 
-        return self._frame(read_label_table(self.directory), self._index)
+        What reviewers decided stands in place of what was found; `decided` and `reviewer` are columns then.
+        """
+        return self._frame(self._decided, self._index)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of `labels`."""
+        return list(self._decided.column_names)
+
+    @cached_property
+    def _decided(self) -> Any:
+        from ..run.decisions import decided_labels
+
+        return decided_labels(self.directory)
 
     def suspects(self, top: int | None = SHOWN) -> Any:
         """The labels that look wrong, the most suspicious first; None gives all of them."""
         from ..run.labels import ranked_labels
 
-        table = ranked_labels(self.directory, verdicts=("relabel", "look"), top=top)
+        table = ranked_labels(self._decided, verdicts=("relabel", "look"), top=top)
         if self._index is None:
             return self._frame(table, None)
         rows = {id: row for row, id in enumerate(self.labels["id"])}
@@ -209,11 +221,17 @@ class Corrections:
     @property
     def labels(self) -> list[str | None]:
         """The corrected label of every sample in the order of the data; None for a sample to leave out."""
-        columns = ("given", "suggested", "verdict", "noisy_probability", "confidence")
+        from ..run.decisions import LEFT_OUT, SKIP
+
+        names = ("given", "suggested", "verdict", "noisy_probability", "confidence")
         table, least = self.run.labels, self.min_confidence or 0.0
+        columns = [list(table[name]) for name in names]
+        columns.append(list(table["decided"]) if "decided" in self.run.columns else [""] * len(columns[0]))
         found: list[str | None] = []
-        for given, suggested, verdict, wrong, sure in zip(*(list(table[name]) for name in columns), strict=True):
-            if self.drop:
+        for given, suggested, verdict, wrong, sure, decided in zip(*columns, strict=True):
+            if decided not in ("", SKIP):
+                found.append(None if decided in LEFT_OUT else suggested)
+            elif self.drop:
                 found.append(None if verdict != "keep" and wrong >= least else given)
             else:
                 found.append(suggested if verdict == "relabel" and sure >= least else given)

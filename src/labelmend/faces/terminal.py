@@ -170,13 +170,19 @@ def show_summary(run: RunDirectory, console: Console) -> None:
 
 def show_labels(labels: pa.Table, count: int, console: Console, *, texts: Mapping[str, str] | None = None) -> None:
     """Print rows of the label table, with their `texts` by id if they have such, and how many there are in all."""
+    decided = "decided" in labels.column_names
     table = Table("sample", "given", "suggested", "P(wrong)", "steady", "verdict", box=None, pad_edge=False)
+    if decided:
+        table.add_column("decided by")
     if texts:
         table.add_column("text", no_wrap=True, overflow="ellipsis", ratio=1)
     for row in labels.to_pylist():
         numbers = f"{row['noisy_probability']:.3f}", f"{row['steadiness']:.0%}"
+        who = [Text(visible((row["reviewer"] or "somebody") if row["decided"] else ""))] if decided else []
         text = [Text(visible(" ".join(texts.get(row["id"], "")[:WIDEST_TEXT].split())))] if texts else []
-        table.add_row(Text(row["id"]), Text(row["given"]), Text(row["suggested"]), *numbers, row["verdict"], *text)
+        table.add_row(
+            Text(row["id"]), Text(row["given"]), Text(row["suggested"]), *numbers, row["verdict"], *who, *text
+        )
     console.print(table, highlight=False)
     console.print(f"{labels.num_rows:,} of {count:,}; --out FILE exports them", highlight=False)
 

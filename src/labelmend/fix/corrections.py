@@ -22,7 +22,8 @@ class Corrections:
     """What applying a run would change; nothing is written before `write`.
 
     `relabelled` and `dropped` count samples by the label that the run was given and, if relabelled, the new one.
-    `seen` are the rows that the run trained on; `other_labels` is the option that gave it labels of its own.
+    `look` counts kept samples whose label looks wrong, and `decided` those that people decided. `seen` are the rows
+    that the run trained on; `other_labels` is the option that gave it labels of its own.
     """
 
     fingerprint: str
@@ -33,6 +34,7 @@ class Corrections:
     dropped: Counter[str]
     look: int
     other_labels: str | None
+    decided: int = 0
 
     @property
     def kept(self) -> int:

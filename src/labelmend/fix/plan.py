@@ -3,21 +3,18 @@
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
-from ..data.readers.table import Columns
-from ..data.sources import SourceOptions
 from ..detect.table import VERDICTS
 from ..errors import InputError
-from ..run.description import check_finished
+from ..run.decisions import LEFT_OUT, SKIP, decided_labels
 from ..run.directory import RunDirectory
-from ..run.labels import read_label_table
 from ..run.preflight import skipped_places
 from .corrections import CHANGED, Corrections
 from .rewrite import Relabelling
-from .source import LabelledSource, open_labelled
+from .source import LabelledSource, open_labelled, read_config, source_options
 
 
 class Judged(NamedTuple):
@@ -29,66 +26,59 @@ class Judged(NamedTuple):
     verdict: str
     noisy_probability: float
     confidence: float
+    decided: str = ""
 
 
-def plan(run_dir: Path, *, confidence: float | None = None, drop: bool = False) -> Corrections:
+def plan(
+    run_dir: Path, *, confidence: float | None = None, drop: bool = False, decisions: Path | None = None
+) -> Corrections:
     """The corrections that a finished run gives.
 
     Samples with the verdict `relabel` get the suggested label; or, with `drop`, those with the verdict `relabel` or
     `look` are left out. `confidence` is the least confidence of a suggestion or, with `drop`, the least probability
-    that the label is wrong.
+    that the label is wrong. What reviewers decided, in the run or in the file `decisions`, stands over both: a decided
+    label is taken, and a sample that is bad or none of the classes is left out.
     """
     if confidence is not None and not 0 <= confidence <= 1:
         raise InputError(f"--confidence must be between 0 and 1, not {confidence}")
     least = confidence or 0.0
     run = RunDirectory.existing(run_dir)
-    config, fingerprint = _read_config(run)
-    table = _read_table(run)
-    source = open_labelled(config["source"], _source_options(config))
+    config, fingerprint = read_config(run)
+    table = _read_table(run, decisions)
+    source = open_labelled(config["source"], source_options(config))
     other = next((f"--{key} {config[key]}" for key in ("noise", "labels") if config[key]), None)
     rows = _rows_of(run, source, table, same_labels=other is None)
     relabelled, dropped, wanted = Counter[tuple[str, str]](), Counter[str](), list[str | None](source.names)
     for row, judged in zip(rows, table, strict=True):
-        if drop and judged.verdict != "keep" and judged.noisy_probability >= least:
+        if judged.decided in LEFT_OUT or (drop and not _decided(judged) and _dropped(judged, least)):
             dropped[judged.given] += 1
             wanted[row] = None
-        elif not drop and judged.verdict == "relabel" and judged.confidence >= least:
+        elif judged.verdict == "relabel" and (_decided(judged) or (not drop and judged.confidence >= least)):
             relabelled[judged.given, judged.suggested] += 1
             wanted[row] = judged.suggested
         else:
             wanted[row] = judged.given
     if not any(wanted):
         raise InputError(f"all samples of {source.path} would be dropped; raise --confidence")
-    look = sum(judged.verdict == "look" for judged in table)
+    look = 0 if drop else sum(judged.verdict == "look" and judged.decided not in LEFT_OUT for judged in table)
+    decided = sum(map(_decided, table))
     relabelling = Relabelling(source.names, wanted)
-    return Corrections(fingerprint, source, relabelling, set(rows), relabelled, dropped, look, other)
+    return Corrections(fingerprint, source, relabelling, set(rows), relabelled, dropped, look, other, decided)
 
 
-def _read_config(run: RunDirectory) -> tuple[dict[str, Any], str]:
-    """The options of the run and the fingerprint of its data, checked: run.json may come from anywhere."""
-    described = run.read()
-    check_finished(run.path, described)
-    texts = ("source", "noise", "labels", "root", "image_column", "label_column", "id_column")
+def _decided(judged: Judged) -> bool:
+    return judged.decided not in ("", SKIP)
+
+
+def _dropped(judged: Judged, least: float) -> bool:
+    return judged.verdict != "keep" and judged.noisy_probability >= least
+
+
+def _read_table(run: RunDirectory, decisions: Path | None) -> list[Judged]:
     try:
-        config = {"skip_bad": False, "size": None, "memory": 2.0} | dict.fromkeys(texts) | described["config"]
-        fingerprint = described["data"]["fingerprint"]
-    except (KeyError, TypeError):
-        raise InputError(f"{run.run_json} is damaged: it does not say what was trained on") from None
-    kinds = dict.fromkeys(texts, str | None) | {"source": str, "size": int | None, "memory": int | float}
-    if not all(isinstance(config[key], kind) for key, kind in kinds.items()):
-        raise InputError(f"{run.run_json} is damaged: its config has values of the wrong type")
-    return config, str(fingerprint)
-
-
-def _source_options(config: dict[str, Any]) -> SourceOptions:
-    columns = Columns(config["image_column"], config["label_column"], config["id_column"])
-    return SourceOptions(None, config["root"], columns, config["size"], bool(config["skip_bad"]), config["memory"])
-
-
-def _read_table(run: RunDirectory) -> list[Judged]:
-    try:
-        table = read_label_table(run)
-        rows = [Judged(*row) for row in zip(*(table[name].to_pylist() for name in Judged._fields), strict=True)]
+        table = decided_labels(run, decisions)
+        names = [name for name in Judged._fields if name in table.column_names or name != "decided"]
+        rows = [Judged(*row) for row in zip(*(table[name].to_pylist() for name in names), strict=True)]
     except (OSError, KeyError, pa.ArrowException) as error:
         raise InputError(f"{run.labels_parquet} cannot be read: {str(error).splitlines()[0]}") from None
     for row in rows:

@@ -4,13 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from ..data.kinds.decode import ImageRef
 from ..data.kinds.images import ImageFiles
 from ..data.readers.named import NAMED
+from ..data.readers.table import Columns
 from ..data.samples import Samples
 from ..data.sources import SourceOptions, open_source, read_source
 from ..errors import InputError
+from ..run.description import check_finished
+from ..run.directory import RunDirectory
 
 
 @dataclass(frozen=True)
@@ -68,3 +72,25 @@ def open_labelled(path: str, options: SourceOptions) -> LabelledSource:
     if source.is_named and source.files is not None:
         raise InputError(f"{path} is too large to be written from memory; take the labels from labels.csv")
     return source
+
+
+def read_config(run: RunDirectory) -> tuple[dict[str, Any], str]:
+    """The options of the run and the fingerprint of its data, checked: run.json may come from anywhere."""
+    described = run.read()
+    check_finished(run.path, described)
+    texts = ("source", "noise", "labels", "root", "image_column", "label_column", "id_column")
+    try:
+        config = {"skip_bad": False, "size": None, "memory": 2.0} | dict.fromkeys(texts) | described["config"]
+        fingerprint = described["data"]["fingerprint"]
+    except (KeyError, TypeError):
+        raise InputError(f"{run.run_json} is damaged: it does not say what was trained on") from None
+    kinds = dict.fromkeys(texts, str | None) | {"source": str, "size": int | None, "memory": int | float}
+    if not all(isinstance(config[key], kind) for key, kind in kinds.items()):
+        raise InputError(f"{run.run_json} is damaged: its config has values of the wrong type")
+    return config, str(fingerprint)
+
+
+def source_options(config: dict[str, Any]) -> SourceOptions:
+    """How the source of a run is read again."""
+    columns = Columns(config["image_column"], config["label_column"], config["id_column"])
+    return SourceOptions(None, config["root"], columns, config["size"], bool(config["skip_bad"]), config["memory"])

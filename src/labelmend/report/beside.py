@@ -128,16 +128,21 @@ def cells_of(shown: Mapping[str, Any]) -> list[str]:
 
 
 def compared_cells(
-    cells: Sequence[str], like: Sequence[Neighbour], columns: Sequence[str], bars: Sequence[Bar | WordBar]
+    cells: Sequence[str],
+    like: Sequence[Neighbour],
+    columns: Sequence[str],
+    bars: Sequence[Bar | WordBar],
+    *,
+    most: int = MOST_COLUMNS,
 ) -> list[tuple[str, bool, list[str]]]:
     """Rows of a table: a column's name, whether it is unusual, and the cells of the suspect and of its neighbours.
 
-    Unusual columns come first, as their bars do; at most twelve are shown.
+    Unusual columns come first, as their bars do; at most `most` are shown.
     """
     unusual = [bar.name for bar in bars]
     place = {name: number for number, name in enumerate(unusual)}
     order = sorted(range(min(len(columns), len(cells))), key=lambda column: place.get(columns[column], len(place)))
     return [
         (columns[column], columns[column] in unusual, [cells[column], *(each.cells[column] for each in like)])
-        for column in order[:MOST_COLUMNS]
+        for column in order[:most]
     ]

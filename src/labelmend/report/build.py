@@ -14,6 +14,7 @@ from ..files import write_atomic
 from ..run.directory import RunDirectory
 from . import figures
 from .confusion import confusion
+from .decided import decided
 from .embedding import embedding
 from .gallery import gallery
 from .made import command_line, made, repeated
@@ -42,12 +43,17 @@ OPENING = '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<t
 
 
 def build_report(
-    run: RunDirectory, *, suspects: int = SUSPECTS, embedding_kind: str = "pca", out: Path | None = None
+    run: RunDirectory,
+    *,
+    suspects: int = SUSPECTS,
+    embedding_kind: str = "pca",
+    out: Path | None = None,
+    decisions: Path | None = None,
 ) -> None:
-    """Write the report of a finished run, one self-contained file."""
+    """Write the report of a finished run, one self-contained file, with its decisions or those of another file."""
     if out is not None:
         check_replaceable(out)
-    findings = read_findings(run)
+    findings = read_findings(run, decisions)
     page = render(
         "template.html",
         title=findings.name,
@@ -55,6 +61,7 @@ def build_report(
         summary=findings.summary,
         noise=findings.noise,
         headline=headline(findings.noise, len(findings.table)),
+        decided=decided(findings),
         seen=_seen(findings),
         gallery=gallery(findings, suspects),
         checked=_checked(findings),

@@ -1,7 +1,9 @@
 """The files of a finished run, read once for all sections of a report."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..detect.judge import CLEAN, FOUND
+from ..run.decisions import Standing, overlay, run_decisions, standing
 from ..run.description import check_finished
 from ..run.directory import RunDirectory
 from ..run.labels import read_label_table
@@ -23,12 +26,16 @@ SUMMARY = ("best_accuracy", "last_accuracy", "auc", "mixture", "seconds")
 
 @dataclass(frozen=True)
 class Findings:
-    """The files of one run as arrays; classes are indices into `classes`, in the order of the data set."""
+    """The files of one run as arrays; classes are indices into `classes`, in the order of the data set.
+
+    `holds` is what reviewers decided, by the ids of samples; the label table has it already.
+    """
 
     run: RunDirectory
     described: dict[str, Any]
     epochs: list[dict[str, Any]]
     table: pa.Table
+    holds: Mapping[str, Standing] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -98,8 +105,9 @@ class Findings:
         return None if losses is None else (losses, recorded_samples(len(self.table)))
 
 
-def read_findings(run: RunDirectory) -> Findings:
-    """Read a finished run; InputError if it is not finished."""
+def read_findings(run: RunDirectory, decisions: Path | None = None) -> Findings:
+    """Read a finished run, with its decisions or those of another file; InputError if it is not finished."""
     described = run.read()
     check_finished(run.path, described)
-    return Findings(run, described, run.epochs(), read_label_table(run))
+    table, holds = read_label_table(run), standing(run_decisions(run, decisions))
+    return Findings(run, described, run.epochs(), overlay(table, holds) if holds else table, holds)

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from .description import read_description, write_description
 from .epochs import append_epoch, read_epochs
-from .losses import append_losses
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class RunDirectory:
@@ -28,6 +28,7 @@ class RunDirectory:
         self.labels_csv = path / "labels.csv"
         self.labels_parquet = path / "labels.parquet"
         self.noise_json = path / "noise.json"
+        self.decisions = path / "decisions.csv"
         self.model = path / "model.safetensors"
         self.model_json = path / "model.json"
         self.checkpoints = path / "checkpoints"
@@ -79,7 +80,9 @@ class RunDirectory:
         if self.writes:
             append_epoch(self.epochs_jsonl, record)
 
-    def append_losses(self, losses: Tensor, *, after: int) -> None:
+    def append_losses(self, losses: "Tensor", *, after: int) -> None:
         """Add the losses of a tracking pass, which has `after` passes before it, to the evidence."""
+        from .losses import append_losses  # imports PyTorch, which those that only read a run can do without
+
         if self.writes:
             append_losses(self.losses, losses, after=after)

@@ -7,23 +7,25 @@ first of them; neighbours.parquet has the samples that are named there; features
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from ..data import Samples
 from ..data.readers.delimited import read_parquet
 from ..detect.table import LabelTable
 from ..errors import InputError
 from ..files import write_atomic
-from .beside import Reference, beside, marked_words
 from .directory import RunDirectory
 from .labels import parquet_bytes
-from .model import Model
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ..data.samples import Samples
+    from .beside import Reference
+    from .model import Model
 
 MOST_SUSPECTS = 1_000
 MOST_FEATURE_ROWS = 5_000
@@ -51,8 +53,12 @@ class KeptFeatures:
     explained: list[float]
 
 
-def write_evidence(run: RunDirectory, data: Samples, table: LabelTable, model: Model) -> None:
+def write_evidence(run: RunDirectory, data: "Samples", table: LabelTable, model: "Model") -> None:
     """Write the most doubtful samples with what stands beside them, and the principal components of the features."""
+    import torch  # here, and not by those that only read evidence
+
+    from .beside import Reference
+
     run.evidence.mkdir(exist_ok=True)
     count = min(len(data), MOST_FEATURE_ROWS)
     samples = np.arange(count) * len(data) // count
@@ -63,7 +69,11 @@ def write_evidence(run: RunDirectory, data: Samples, table: LabelTable, model: M
 
 
 def write_suspects(
-    run: RunDirectory, data: Samples, table: LabelTable, model: Model | None = None, reference: Reference | None = None
+    run: RunDirectory,
+    data: "Samples",
+    table: LabelTable,
+    model: "Model | None" = None,
+    reference: "Reference | None" = None,
 ) -> None:
     """Write suspects.parquet: flagged labels first, then the others by rank, so that none being flagged hides none.
 
@@ -72,6 +82,8 @@ def write_suspects(
     rows = np.lexsort((table.rank, ~table.flagged))[:MOST_SUSPECTS].tolist()
     suspects = suspects_table(data, rows)
     if model is not None and reference is not None:
+        from .beside import beside, marked_words
+
         found, named = beside(data, table, model, rows, reference)
         suspects = _with_columns(suspects, found, marked_words(data, table, model, rows))
         labels = pa.array([table.class_names[table.given[row]] for row in named], pa.string())
@@ -79,7 +91,7 @@ def write_suspects(
     write_atomic(run.suspects, parquet_bytes(suspects))
 
 
-def suspects_table(data: Samples, rows: Sequence[int]) -> pa.Table:
+def suspects_table(data: "Samples", rows: Sequence[int]) -> pa.Table:
     """Ids with what a person sees of each sample: pictures, texts, or values or cells whose names are metadata."""
     types = {
         "picture": pa.binary(),
@@ -149,7 +161,7 @@ def read_features(run: RunDirectory) -> KeptFeatures | None:
         return KeptFeatures(file.get_tensor("index"), file.get_tensor("features"), explained)
 
 
-def principal_components(features: Tensor) -> tuple[NDArray[np.float32], list[float]]:
+def principal_components(features: "Tensor") -> tuple[NDArray[np.float32], list[float]]:
     """The features along their directions of greatest variance, at most 50, and each one's share of the variance."""
     from sklearn.decomposition import PCA
 

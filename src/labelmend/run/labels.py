@@ -54,12 +54,11 @@ def read_label_table(run: RunDirectory) -> pa.Table:
 
 
 def ranked_labels(
-    run: RunDirectory, *, verdicts: Sequence[str] = VERDICTS, top: int | None = None, cleanlab: bool = False
+    table: pa.Table, *, verdicts: Sequence[str] = VERDICTS, top: int | None = None, cleanlab: bool = False
 ) -> pa.Table:
-    """Rows of the label table with these verdicts, the most suspicious first, at most `top`."""
+    """Rows of a label table with these verdicts, the most suspicious first, at most `top`."""
     for verdict in verdicts:
         lookup("verdict", verdict, {name: name for name in VERDICTS})
-    table = read_label_table(run)
     table = table.filter(pc.is_in(table["verdict"], pa.array(list(verdicts)))).sort_by("rank")
     table = table if top is None else table.slice(0, top)
     return cleanlab_columns(table) if cleanlab else table

@@ -93,6 +93,15 @@ class TrainConfig:
             metavar="FILE|N-per-class",
         ),
     )
+    decisions: str | None = field(
+        default=None,
+        metadata=about(
+            DATA,
+            "Labels that people decided, in a run (labelmend review) or a .csv with columns id, decision and label: "
+            "they are taken and trusted, and samples that are bad or none of the classes are left out.",
+            metavar="RUN|FILE",
+        ),
+    )
     test: str | None = field(
         default=None, metadata=about(DATA, "A source of the same kind to evaluate on.", metavar="SOURCE")
     )

@@ -22,6 +22,7 @@ from ..run.description import versions
 from ..run.directory import RunDirectory
 from .budget import parse_duration
 from .config import Optimisation, TrainConfig
+from .decided import take_decisions
 from .defaults import Defaults, Situation, choose_defaults, default_method, suited_options
 from .engine import Engine
 from .features import plan_features
@@ -115,11 +116,12 @@ def _method(config: TrainConfig, id: str) -> tuple[RegisteredMethod, Any, Optimi
     entry = find(id)
     check_keys(config.settings, entry.options, Optimisation)
     options: Any = parse(entry.options, config.settings)
-    if entry.needs_trusted and config.trusted is None:
+    if entry.needs_trusted and config.trusted is None and config.decisions is None:
         raise InputError(
             f"{entry.id} needs some samples whose labels are known to be right: --trusted ids.csv names them in a "
             "column 'id', and if the given labels are not right, gives those in a column 'label'; or, where the truth "
-            "is known as after --noise, --trusted 10-per-class takes ten of each class"
+            "is known as after --noise, --trusted 10-per-class takes ten of each class; or --decisions RUN takes "
+            "those that people decided"
         )
     return entry, options, parse(Optimisation, config.settings)
 
@@ -139,7 +141,7 @@ def column_wishes(config: TrainConfig) -> ColumnWishes:
 def apply_label_options(
     data: Samples, config: TrainConfig, spec: NoiseSpec | None
 ) -> tuple[Samples, dict[str, Any] | None]:
-    """Other labels, fewer samples, wrong labels and trusted ones, in this order, as far as they were asked for."""
+    """Other labels, fewer samples, wrong labels, trusted and decided ones, in this order, as far as asked for."""
     if config.labels is not None:
         data = read_labels(config.labels, data)
     if config.limit is not None and config.limit < len(data):
@@ -148,6 +150,8 @@ def apply_label_options(
         data = inject(data, spec, generator(config.seed, "noise"))
     if config.trusted is not None:
         data = trust(config.trusted, data, generator(config.seed, "trusted"))
+    if config.decisions is not None:
+        data = take_decisions(config.decisions, data)
     real = wrong_rate(data.labels)
     if spec is not None:
         return data, {"kind": spec.kind, "nominal": nominal_rate(data, spec), "real": real}
@@ -165,7 +169,7 @@ def check_same(before: dict[str, Any], now: dict[str, Any], *, allow_drift: bool
     """Refuse to go on with other settings; and, unless drift is allowed, where the same bytes could not come out."""
     if not all(isinstance(before.get(key), dict) for key in ("config", "chosen", "machine", "versions")):
         raise InputError("run.json is damaged: it does not say what was run")
-    for key in ("method", "seed", "noise", "labels", "trusted"):
+    for key in ("method", "seed", "noise", "labels", "trusted", "decisions"):
         if before["config"].get(key) != now["config"][key]:
             raise InputError(
                 f"the run was made with --{key} {before['config'].get(key)}, not {now['config'][key]}; "

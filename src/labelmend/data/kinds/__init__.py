@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from torch import Tensor
-
-from ..preflight import Problem
-from .augment import Augment
-from .normaliser import Normaliser
+from ...lazy import lazily
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ..preflight import Problem
     from ..table_encoding import TableRows
+    from .augment import Augment
     from .images import ImageFiles
+    from .normaliser import Normaliser
     from .text import Texts
 
     Inputs: TypeAlias = Tensor | ImageFiles | TableRows | Texts
@@ -29,10 +30,10 @@ class Kind(Protocol):
     def columns(self) -> Sequence[str]:
         """Names of the values of a sample, where they have names."""
 
-    def problems(self, inputs: "Inputs", locations: Sequence[str]) -> list[Problem]:
+    def problems(self, inputs: "Inputs", locations: Sequence[str]) -> "list[Problem]":
         """Samples that cannot be trained on, as far as that can be told without decoding them."""
 
-    def normaliser(self, inputs: "Inputs") -> Normaliser:
+    def normaliser(self, inputs: "Inputs") -> "Normaliser":
         """Statistics of the training inputs."""
 
     @property
@@ -42,10 +43,10 @@ class Kind(Protocol):
     def default_nets(self, shape: Sequence[int], *, on_gpu: bool) -> tuple[Sequence[str], str]:
         """Networks for samples of this shape, the cheapest first, of which the time decides; and why these."""
 
-    def augmentation(self, shape: Sequence[int], asked: str, *, gentle: bool) -> tuple[Augment | None, str]:
+    def augmentation(self, shape: Sequence[int], asked: str, *, gentle: bool) -> "tuple[Augment | None, str]":
         """How training views are made, as asked ("auto" leaves it open), and why; `gentle` moves them half as far."""
 
-    def shown(self, inputs: Tensor, originals: "Inputs | None", rows: Sequence[int]) -> dict[str, list[Any]]:
+    def shown(self, inputs: "Tensor", originals: "Inputs | None", rows: Sequence[int]) -> dict[str, list[Any]]:
         """What a person sees of these samples, `inputs` being theirs: a column of pictures, texts, values or cells."""
 
     def shown_columns(self, originals: "Inputs | None") -> Sequence[str]:
@@ -56,3 +57,5 @@ class Kind(Protocol):
 
 
 __all__ = ["Augment", "Kind", "Normaliser"]
+
+__getattr__ = lazily(__name__, {"Augment": "augment", "Normaliser": "normaliser"})

@@ -30,7 +30,8 @@ FORMATS = ("PNG", "JPEG", "GIF", "BMP", "PPM", "TIFF", "WEBP", "JPEG2000", "AVIF
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp", ".jp2", ".avif")
 STRETCH = 128
 THUMBNAIL_SIDE = 160
-LOSSLESS_TO = 32
+LOSSLESS_PART = 0.2
+"""Part of the side that is asked for up to which a picture is lossless."""
 Result = TypeVar("Result")
 ImageRef = Path | bytes
 GREY_MODES = ("1", "L", "I", "I;16", "I;16B", "I;16L", "F", "LA", "La")
@@ -96,22 +97,22 @@ def _sized(frame: Image.Image, mode: str, side: tuple[int, int]) -> NDArray[np.u
     return np.asarray(image, dtype=np.uint8)
 
 
-def thumbnail(content: bytes) -> bytes:
-    """An image file as a picture of at most 160 px a side, in its own proportions."""
+def thumbnail(content: bytes, *, side: int = THUMBNAIL_SIDE) -> bytes:
+    """An image file as a picture of at most so many pixels a side, in its own proportions: PNG or JPEG."""
     with _first_frame(content) as frame:
-        return _encoded(_convert(frame, "L" if frame.mode in GREY_MODES else "RGB"))
+        return _encoded(_convert(frame, "L" if frame.mode in GREY_MODES else "RGB"), side)
 
 
-def thumbnail_of_pixels(pixels: NDArray[np.uint8]) -> bytes:
+def thumbnail_of_pixels(pixels: NDArray[np.uint8], *, side: int = THUMBNAIL_SIDE) -> bytes:
     """The same of pixels [channels, height, width]."""
-    return _encoded(Image.fromarray(pixels[0] if len(pixels) == 1 else np.moveaxis(pixels, 0, -1)))
+    return _encoded(Image.fromarray(pixels[0] if len(pixels) == 1 else np.moveaxis(pixels, 0, -1)), side)
 
 
-def _encoded(image: Image.Image) -> bytes:
+def _encoded(image: Image.Image, side: int) -> bytes:
     """PNG where the picture is small, so that its pixels can be told apart, else JPEG."""
-    image.thumbnail((THUMBNAIL_SIDE, THUMBNAIL_SIDE))
+    image.thumbnail((side, side))
     file = io.BytesIO()
-    if max(image.size) <= LOSSLESS_TO:
+    if max(image.size) <= side * LOSSLESS_PART:
         image.save(file, "PNG", optimize=True)
     else:
         image.save(file, "JPEG", quality=88)

@@ -14,8 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...errors import InputError, listed
-from ..limits import check_filled, regular
-from ..noise import sized
+from ..limits import check_filled, regular, sized
 from ..preflight import clean_label
 from .delimited import class_label_names, read_delimited, read_parquet
 from .dialect import USUAL

@@ -12,7 +12,7 @@ from ...errors import InputError, InterruptedRunError
 from ...training.config import TrainConfig
 from ..console import err, out
 from ..files import damage_named
-from ..options import Run, Seed, Threads, explicit, takes_every_option
+from ..options import Decisions, Run, Seed, Threads, explicit, takes_every_option
 
 LABELS_SHOWN = 20
 OWN_TO_RESUMING = ("out", "resume", "allow_drift")
@@ -124,14 +124,18 @@ def labels(
     cleanlab: Annotated[
         bool, typer.Option("--cleanlab", help="Add is_label_issue, label_score, given_label and predicted_label.")
     ] = False,
+    decisions: Decisions = None,
 ) -> None:
     """List the labels that look wrong, the most suspicious first, or export them.
+
+    What reviewers decided stands in place of what was found.
 
     Try: labelmend labels runs/mine --top 20
 
     Try: labelmend labels runs/mine --cleanlab --out issues.csv
     """
     from ...files import write_atomic
+    from ...run.decisions import decided_labels
     from ...run.directory import RunDirectory
     from ...run.evidence import suspect_texts
     from ...run.labels import csv_bytes, parquet_bytes, ranked_labels
@@ -142,7 +146,7 @@ def labels(
         raise InputError(f"--out {out_file} must end in .csv or .parquet")
     directory = RunDirectory.existing(run)
     with damage_named(run):
-        table = ranked_labels(directory, verdicts=verdict.split(","), cleanlab=cleanlab)
+        table = ranked_labels(decided_labels(directory, decisions), verdicts=verdict.split(","), cleanlab=cleanlab)
         if out_file is None:
             show_labels(table.slice(0, top or LABELS_SHOWN), table.num_rows, out, texts=suspect_texts(directory))
             return
@@ -162,6 +166,7 @@ def report(
     ] = None,
     suspects: Annotated[int, typer.Option(min=0, help="How many suspicious samples to show.")] = 200,
     embedding: Annotated[str, typer.Option(help="How to lay out the features: pca or umap.")] = "pca",
+    decisions: Decisions = None,
 ) -> None:
     """Build report.html of a finished run again, or compare several runs on one page.
 
@@ -174,11 +179,13 @@ def report(
     from ...run.directory import RunDirectory
 
     found = [RunDirectory.existing(run) for run in runs]
+    if decisions is not None and len(found) > 1:
+        raise InputError("--decisions is for the report of one run; runs that are compared have their own")
     with damage_named(*runs):
         if len(found) > 1:
             target = out_file or Path("comparison.html")
             build_comparison(found, target)
         else:
             target = out_file or found[0].report
-            build_report(found[0], suspects=suspects, embedding_kind=embedding, out=out_file)
+            build_report(found[0], suspects=suspects, embedding_kind=embedding, out=out_file, decisions=decisions)
     out.print(str(target), highlight=False, markup=False, soft_wrap=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..console import err, out
-from ..options import Run
+from ..options import Decisions, Run
 
 if TYPE_CHECKING:
     from ...fix.corrections import Corrections
@@ -39,10 +39,14 @@ def apply(
     link: Annotated[
         bool, typer.Option("--link", help="Hard links instead of copies of the images, where the disk supports them.")
     ] = False,
+    decisions: Decisions = None,
 ) -> None:
     """Write the data set of a run with its labels corrected, in the form it came in; the source is not touched.
 
     Shows first what would change, and writes with --write. 'labelmend undo DEST' brings the original back.
+
+    What reviewers decided stands over what was found: decided labels are taken, and samples that are bad or none of the
+    classes are left out.
 
     Try: labelmend apply runs/mine --out corrected
     """
@@ -51,7 +55,7 @@ def apply(
     from ...fix.plan import plan
 
     with err.status("comparing with the source"):
-        planned = plan(run, confidence=confidence, drop=drop)
+        planned = plan(run, confidence=confidence, drop=drop, decisions=decisions)
         planned.destination(dest)
     _show_plan(planned, dest)
     if not write:
@@ -100,8 +104,12 @@ def _show_plan(plan: "Corrections", dest: Path) -> None:
             table.add_row("others", "", f"{sum(count for *_, count in changes[CHANGES_SHOWN:]):,}")
         out.print(table, highlight=False)
     lines = Table.grid(padding=(0, 2))
-    lines.add_row("dropped" if plan.dropped else "relabelled", f"{sum(count for *_, count in changes):,}")
-    look = f", of which {plan.look:,} look wrong without a sure suggestion" if plan.look and not plan.dropped else ""
+    for name, count in (("relabelled", plan.relabelled.total()), ("dropped", plan.dropped.total())):
+        if count or (name == "relabelled" and not changes):
+            lines.add_row(name, f"{count:,}")
+    if plan.decided:
+        lines.add_row("decided", f"{plan.decided:,} samples by people, whose answers stand over what was found")
+    look = f", of which {plan.look:,} look wrong without a sure suggestion" if plan.look else ""
     lines.add_row("kept", f"{plan.kept:,}{look}")
     if plan.unseen:
         lines.add_row("not judged", f"{plan.unseen:,} samples that were not in the run stay as they are")
