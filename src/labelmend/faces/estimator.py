@@ -282,7 +282,7 @@ class LabelMendClassifier(JudgedLabels, ClassifierMixin, BaseEstimator):  # type
             validate_data(self, X, reset=reset, skip_check_array=True)
         elif kind != self._kind:
             raise InputError(f"X is {kind}, but the classifier was fitted on {self._kind}")
-        return X
+        return np.array(X) if isinstance(X, np.ndarray) and not X.flags.writeable else X
 
 
 def _refuse(who: str, arguments: dict[str, Any]) -> None:

@@ -154,8 +154,8 @@ def class_labels(y: Any, samples: int | None) -> tuple[NDArray[Any], Ints]:
     _refuse_gaps(values)
     if values.dtype == object and all(isinstance(value, int | float) for value in values):
         values = np.array(values.tolist())
-    check_classification_targets(values)
     try:
+        check_classification_targets(values)
         classes, labels = np.unique(values, return_inverse=True)
     except TypeError:
         kinds = sorted({_name(value) for value in values.tolist()})

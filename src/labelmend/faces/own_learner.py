@@ -124,10 +124,14 @@ def kind_of(data: Any) -> str:
     if getattr(data, "ndim", 1) > 1 and not isinstance(data, list | tuple):
         return IMAGES if data.ndim > 2 else ROWS
     values = data if isinstance(data, list | tuple) else np.asarray(data).tolist() if hasattr(data, "__array__") else []
-    first = next((value for value in values if value is not None and value == value), None) if len(values) else None
+    first = next((value for value in values if not isinstance(value, float | None) and _name(value) != "NAType"), None)
     if isinstance(first, str):
         return TEXTS
     return IMAGES if isinstance(first, Image.Image) or getattr(first, "ndim", 0) > 1 else ROWS
+
+
+def _name(value: Any) -> str:
+    return type(value).__name__
 
 
 def check_finite(rows: Any) -> None:
