@@ -14,12 +14,13 @@ from .errors import InputError
 from .training.config import TrainConfig
 
 if TYPE_CHECKING:
+    from .faces.estimator import LabelMendClassifier
     from .faces.python import Run, judge, load, train
 
 __version__ = "0.1.0"
-__all__ = ["InputError", "Run", "TrainConfig", "judge", "load", "train"]
+__all__ = ["InputError", "LabelMendClassifier", "Run", "TrainConfig", "judge", "load", "train"]
 
-_HOMES = dict.fromkeys(("Run", "judge", "load", "train"), "faces.python")
+_HOMES = dict.fromkeys(("Run", "judge", "load", "train"), "faces.python") | {"LabelMendClassifier": "faces.estimator"}
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..errors import InputError
 from ..files import atomic
-from .kinds.cache import cache_folder
+from .kinds.cache import cache_folder, writable
 from .kinds.decode import read_bytes
 from .kinds.encoded import Encoded, Encoding
 from .kinds.images import ImageFiles
@@ -162,6 +162,8 @@ def _kept(path: Path) -> Tensor | None:
 
 def _keep(path: Path, rows: Tensor) -> None:
     """Keep features; a cache that cannot be written is not an error."""
+    if not writable():
+        return
     with suppress(OSError, SafetensorError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic(path) as temporary:

@@ -68,7 +68,7 @@ class TextEncoder:
             raise InputError(f"not one of the {len(texts):,} texts holds a word; are they in another column?")
         idf = torch.from_numpy(np.concatenate([each.idf_ for each in found if each is not None])).float()
         unreduced = cls((vocabulary[0], vocabulary[1]), idf, torch.zeros(0, len(idf)))
-        components = _components(unreduced.weighted(chosen), generator(seed, "text columns"))
+        components = strongest_directions(unreduced.weighted(chosen), generator(seed, "text columns"))
         return cls(unreduced.vocabulary, idf, components)
 
     def transform(self, texts: Sequence[str]) -> Tensor:
@@ -190,7 +190,7 @@ def _sampled(texts: Sequence[str], seed: int) -> list[str]:
     return [texts[row] for row in sorted(chosen)]
 
 
-def _components(weighted: Any, rng: torch.Generator) -> Tensor:
+def strongest_directions(weighted: Any, rng: torch.Generator) -> Tensor:
     """The strongest directions of a sparse matrix [n, terms], [columns, terms]; if terms are few, each for itself."""
     from sklearn.decomposition import TruncatedSVD
 

@@ -166,6 +166,13 @@ class Model:
 
 def write_model(run: RunDirectory, model: Model, *, net: str, norm_at: str) -> None:
     """Write the weights, and what is needed to build the networks and to prepare their inputs."""
+    described, tensors = packed_model(model, net=net, norm_at=norm_at)
+    write_atomic(run.model, save_tensors(tensors))
+    write_atomic(run.model_json, to_json(described))
+
+
+def packed_model(model: Model, *, net: str, norm_at: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """What JSON can hold of a model, and its tensors by name; `restored_model` takes both."""
     tensors = {
         f"{number}/{name}": tensor.detach().cpu().contiguous()
         for number, network in enumerate(model.networks)
@@ -195,8 +202,7 @@ def write_model(run: RunDirectory, model: Model, *, net: str, norm_at: str) -> N
     if isinstance(model.kind, Table) and model.kind.encoding is not None:
         described["table"] = model.kind.encoding.described()
         tensors |= {f"{TABLE}{name}": tensor.contiguous() for name, tensor in model.kind.encoding.tensors().items()}
-    write_atomic(run.model, save_tensors(tensors))
-    write_atomic(run.model_json, to_json(described))
+    return described, tensors
 
 
 def load_model(run: RunDirectory | str | Path) -> Model:
@@ -208,20 +214,23 @@ def load_model(run: RunDirectory | str | Path) -> Model:
             raise InputError(f"the run in {run.path} has no model: it judged the predictions of another one")
         raise InputError(f"{run.path} has no model.safetensors; the run is {described.get('status')}")
     try:
-        described = read_json(str(run.model_json))
-        shape, classes = [int(size) for size in described["shape"]], [str(name) for name in described["classes"]]
-        if described["networks"] < 1 or min(shape) < 1 or math.prod(shape) > MOST_PIXELS:
-            raise ValueError(f"{described['networks']} networks for samples of shape {shape}")
-        weights = read_weights(run.model)
-        networks = [_network(described, shape, classes, weights, n) for n in range(described["networks"])]
-        normalise = Normaliser(*(torch.tensor(described[name]).float() for name in ("mean", "std")))
-        if not normalise.mean.shape == normalise.std.shape == (shape[0],):
-            raise ValueError("its normalisation does not fit its samples")
-        kind = _kind(described, shape, weights)
-        mirrored = bool(described.get("mirrored", False)) and len(shape) == 3
+        return restored_model(read_json(str(run.model_json)), read_weights(run.model))
     except Exception as error:  # these files may come from anywhere, and break any of this
         reason = str(error).partition("\n")[0]
         raise InputError(f"the model in {run.path} cannot be read: {reason}") from None
+
+
+def restored_model(described: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Model:
+    """The model that `packed_model` gave; ValueError or another error if the parts do not fit each other."""
+    shape, classes = [int(size) for size in described["shape"]], [str(name) for name in described["classes"]]
+    if described["networks"] < 1 or min(shape) < 1 or math.prod(shape) > MOST_PIXELS:
+        raise ValueError(f"{described['networks']} networks for samples of shape {shape}")
+    networks = [_network(described, shape, classes, weights, n) for n in range(described["networks"])]
+    normalise = Normaliser(*(torch.tensor(described[name]).float() for name in ("mean", "std")))
+    if not normalise.mean.shape == normalise.std.shape == (shape[0],):
+        raise ValueError("its normalisation does not fit its samples")
+    kind = _kind(described, shape, weights)
+    mirrored = bool(described.get("mirrored", False)) and len(shape) == 3
     return Model(networks, normalise, kind, tuple(shape), classes, mirrored)
 
 

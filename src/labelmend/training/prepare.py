@@ -80,13 +80,14 @@ def prepare(
     """Check everything that can be checked before the first epoch; raises InputError and leaves nothing behind.
 
     `data` are samples of Python objects, used in place of the configuration's source. `advance` is told of samples that
-    were read, `progress` of those whose features were computed.
+    were read, `progress` of those whose features were computed. Without a place for its run directory, a run can only
+    be kept in memory.
     """
     engine = Engine.choose(config, parse(Optimisation, config.settings))
     named = None if config.method is None else _method(config, config.method)
     seconds = None if config.time is None else parse_duration(config.time)
     spec = None if config.noise is None else NoiseSpec.parse(config.noise)
-    run = RunDirectory(Path(config.out), writes=engine.rank == 0)
+    run = RunDirectory(Path(config.out), writes=engine.rank == 0 and bool(config.out))
     if run.writes:
         try:
             _check_place(run, config)

@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 
 import torch
 from accelerate import Accelerator
@@ -12,7 +12,7 @@ from torch import Tensor
 from ..core import Draws
 from ..data.kinds import Normaliser
 from ..detect.dynamics import judge_ledgers
-from ..detect.judge import FOUND
+from ..detect.judge import FOUND, Judgement
 from ..detect.readings import averaged_readings
 from ..detect.summary import describe_noise
 from ..detect.table import LabelTable
@@ -36,6 +36,26 @@ from .signals import Signals
 from .trainer import Trainer
 
 
+@dataclass(frozen=True)
+class Trained:
+    """What a run came to: the judgement of all labels, the label table, and the model."""
+
+    judgement: Judgement
+    table: LabelTable
+    model: Model
+
+
+def train_in_memory(prepared: Prepared, *, observer: Observer | None = None) -> Trained:
+    """Run all epochs and give what they came to; nothing is written, so that such a run cannot be resumed."""
+    prepared = replace(prepared, run=RunDirectory(prepared.run.path, writes=False))
+    with cpu_threads(prepared.choices.threads):
+        accelerator = prepared.engine.start()
+        normalise = prepared.data.kind.normaliser(prepared.data.inputs)
+        trainer = assemble(prepared, accelerator, normalise, observer=observer)
+        trainer.train()
+        return _trained(prepared, trainer, normalise)
+
+
 def train(
     prepared: Prepared,
     *,
@@ -48,6 +68,8 @@ def train(
     `afterwards` is called with the finished run while this process still owns it, for instance to build a report.
     """
     run = prepared.run
+    if not prepared.config.out:
+        raise InputError("the run has no place: name a folder for it with --out")
     with cpu_threads(prepared.choices.threads), _owned(prepared) if run.writes else nullcontext():
         accelerator = prepared.engine.start()
         accelerator.wait_for_everyone()
@@ -146,9 +168,9 @@ def _compile(prepared: Prepared, accelerator: Accelerator, trainer: Trainer) -> 
             learner.compile_for(len(inputs), compiled_forward(learner.network, learner.trained, inputs))
 
 
-def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> None:
-    """Judge the labels and write what the run leaves behind: table, noise, evidence, model, summary and report."""
-    run, data = prepared.run, prepared.data
+def _trained(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> Trained:
+    """The labels judged by what all passes recorded, and the networks as a model."""
+    data = prepared.data
     judgement = judge_ledgers(
         trainer.ledgers,
         data.labels.observed,
@@ -167,14 +189,21 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
         class_names=data.class_names,
         truth=None if truth is None else truth.numpy(),
     )
-    write_labels(run, table)
-    write_noise(run, describe_noise(table, judgement))
     networks = [learner.evaluated.eval() for learner in trainer.learners]
     model = Model(
         networks, normalise.to(trainer.task.labels.device), data.kind, data.shape, data.class_names, trainer.mirrored
     )
-    write_evidence(run, data, table, model)
-    write_model(run, model, net=prepared.choices.net, norm_at=norm_at(prepared.options))
+    return Trained(judgement, table, model)
+
+
+def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> None:
+    """Judge the labels and write what the run leaves behind: table, noise, evidence, model, summary and report."""
+    run, found = prepared.run, _trained(prepared, trainer, normalise)
+    judgement, table = found.judgement, found.table
+    write_labels(run, table)
+    write_noise(run, describe_noise(table, judgement))
+    write_evidence(run, prepared.data, table, found.model)
+    write_model(run, found.model, net=prepared.choices.net, norm_at=norm_at(prepared.options))
     epochs = run.epochs()
     accuracies = [r["test_accuracy"] for r in epochs if r["test_accuracy"] is not None]
     summary = {

@@ -203,10 +203,10 @@ class Trainer:
             raise
 
     def save(self) -> None:
-        """Write a checkpoint of the current state."""
+        """Write a checkpoint of the current state, unless the run is kept in memory."""
         self._share_memory()
         state = Checkpoint(self.position.epoch, self.position.step, self._state())
-        if self.processes.main:
+        if self.processes.main and self.run.writes:
             checkpoint.save(self.run.checkpoints, state)
         self.saved_at = time.monotonic()
 

@@ -2,7 +2,9 @@
 
 import hashlib
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -11,6 +13,8 @@ from torch import Tensor
 
 from ...files import atomic
 from .images import ImageFiles
+
+_writable = ContextVar("writable", default=True)
 
 
 def cache_path(files: ImageFiles, size: int | None, like: tuple[int, ...] | None) -> Path | None:
@@ -33,6 +37,21 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "labelmend"
 
 
+@contextmanager
+def nothing_kept() -> Iterator[None]:
+    """Inside, nothing is written to the cache; what is in it is used."""
+    before = _writable.set(False)
+    try:
+        yield
+    finally:
+        _writable.reset(before)
+
+
+def writable() -> bool:
+    """Whether the cache may be written."""
+    return _writable.get()
+
+
 def cached(path: Path | None, most_bytes: float) -> Tensor | None:
     """The decoded set kept at this path, if there is one, it is whole and it may be held in memory."""
     if path is None or not path.is_file() or path.stat().st_size > most_bytes:
@@ -46,7 +65,7 @@ def cached(path: Path | None, most_bytes: float) -> Tensor | None:
 
 def keep(path: Path | None, images: Tensor) -> None:
     """Keep a decoded set; a cache that cannot be written is not an error."""
-    if path is None:
+    if path is None or not writable():
         return
     with suppress(OSError, SafetensorError):
         path.parent.mkdir(parents=True, exist_ok=True)
