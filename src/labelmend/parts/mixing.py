@@ -26,6 +26,21 @@ def draw_partner(step: Step) -> Tensor:
     return to_device(torch.randperm(len(step.batch), generator=step.rng), step.batch.labels.device)
 
 
+def draw_mix(order: Tensor, share: float, *, unmixed: int = 0) -> Mix:
+    """Mixup of a batch of n samples by one share; `order` is a random permutation of it, [n].
+
+    Each sample is mixed with the one before it in the order, never with itself. Those that come first in the order, so
+    many as `unmixed`, stay as they are. `mix.inputs(inputs)` takes [n, ...] and `mix.targets(targets)` [n, C].
+
+    >>> mix = draw_mix(torch.tensor([2, 0, 1]), 0.75, unmixed=1)
+    >>> mix.partner, mix.input_share
+    (tensor([2, 0, 1]), tensor([0.7500, 0.7500, 1.0000]))
+    """
+    partner = torch.empty_like(order).index_copy_(0, order, order.roll(1))
+    shares = torch.full(order.shape, share, device=order.device).index_fill_(0, order[:unmixed], 1.0)
+    return Mix(partner, shares, shares)
+
+
 @dataclass(frozen=True)
 class Mixup:
     """Mixup with one share a batch from Beta(alpha, alpha) (Eqs. 11-12)."""
