@@ -10,16 +10,15 @@ from torch import Tensor, distributed, nn
 from torch.nn import functional as F  # noqa: N812
 from torch.nn.parallel import DistributedDataParallel
 
-from ..core import Mix, NoiseEstimate, Task, generator, to_device
+from ..core import Mix, generator, to_device
 from ..detect.dynamics import judge_ledgers
 from ..detect.judged import as_array, class_positions
 from ..detect.ledger import Ledger
 from ..detect.summary import summarised
 from ..detect.table import LabelTable
 from ..errors import InputError, lookup, refuse_unrepeated
-from ..methods.noise_tracker import NoiseTracker
 from ..parts.losses import soft_cross_entropy
-from ..parts.mixing import draw_mix, draw_share
+from ..parts.mixing import draw_share, mix_along
 from ..parts.targets import moved_toward
 from .recorder import Recorder, as_index
 
@@ -27,7 +26,7 @@ WARM_UP = 5
 """Epochs of plain cross-entropy where the number of epochs is not told."""
 WARM_UP_SHARE = 0.25
 """Share of the epochs with plain cross-entropy where their number is told."""
-ALPHA, UNMIXED = 1.0, 0.25
+ALPHA, UNMIXED = 1.0, 0.5
 """Mixup draws shares from Beta(alpha, alpha); this share of each batch stays as it is, and is recorded."""
 
 
@@ -56,12 +55,11 @@ class Tracker:
     - `loss(logits, index)` is the loss of a batch. In the warm-up it is cross-entropy with the given labels; then each
       label is moved toward what the network took the sample for, as far as it is probably wrong (Eq. 10).
     - `mix(inputs, index)` gives mixed inputs and a mixing that goes to `loss` in place of the index: mixup keeps a
-      network from memorising wrong labels. A quarter of each batch stays as it is, so that there is a prediction to
-      record.
+      network from memorising wrong labels. Half of each batch stays as it is, so that there are predictions to record.
     - `observe(index, logits)` only watches, for a loop that keeps its own loss.
     - `sweep(model, batches)` records what the model predicts for all samples in evaluation mode.
     - `end_epoch()` belongs after each epoch, in every process; `table()` gives the label table at any time after it.
-    - `estimate()` is what is known of the labels so far: noise rate and P(wrong) of each sample.
+    - `noisy_probability` and `noise_rate` are what is known of the labels so far, for a log.
     - `state_dict()` and `load_state_dict()` are for checkpoints: tensors and plain values.
 
     `labels` are positions in the classes or class names, [n], as array, tensor, list or Series. `classes` is how many
@@ -109,8 +107,7 @@ class Tracker:
         ledger = Ledger(len(positions))
         ledger.keep_mean_probs(classes)
         self.recorder = Recorder(torch.from_numpy(positions).int(), ledger, repeats=repeats)
-        self.noise = NoiseTracker.usual()
-        self.noise.begin(Task(self.recorder.labels, classes, epochs or 0), [ledger])
+        self.wrong = torch.zeros(len(positions))
         self._begin_epoch()
 
     def __len__(self) -> int:
@@ -124,8 +121,19 @@ class Tracker:
     @property
     def bytes_per_sample(self) -> int:
         """Bytes that are kept for each sample, on the device of the model."""
-        kept = *self.ledger.recorded().values(), self.recorder.labels, self.recorder.seen, self.noise.probability
+        kept = *self.ledger.recorded().values(), self.recorder.labels, self.recorder.seen, self.wrong
         return sum(values[0].nbytes for values in kept)
+
+    @property
+    def noisy_probability(self) -> Tensor:
+        """P(wrong) of each label by what was recorded so far, [n]: what `loss` corrects by. 0 where nothing was."""
+        self._judge()
+        return self.wrong
+
+    @property
+    def noise_rate(self) -> float:
+        """The share of wrong labels by what was recorded so far."""
+        return float(self.noisy_probability.mean())
 
     def observe(self, index: Any, logits: Tensor) -> None:
         """Record the predictions [n, C] of the samples at these positions, [n]; nothing is computed from them now."""
@@ -137,8 +145,8 @@ class Tracker:
     ) -> tuple[Tensor, Mixing]:
         """Inputs [n, ...] mixed with one another, and the mixing for `loss` (Eqs. 11-12).
 
-        Shares are drawn from Beta(alpha, alpha). The share `unmixed` of the batch, drawn anew each time, is left as it
-        is, and what is predicted for it is recorded; with 0, predictions come from `sweep` or `observe` alone.
+        Shares are drawn from Beta(alpha, alpha). The share `unmixed` of the batch, those samples that were recorded
+        least, is left as it is, and what is predicted for it is recorded; with 0, predictions come from `sweep` alone.
         """
         if not inputs.is_floating_point():
             raise InputError(f"inputs of type {inputs.dtype} cannot be mixed; mix what the network makes of them")
@@ -150,10 +158,10 @@ class Tracker:
         self.step += 1
         share = draw_share(alpha, host)
         rng = torch.Generator(inputs.device).manual_seed(host.initial_seed())
-        order = torch.rand(len(rows), generator=rng, device=inputs.device).argsort()
-        kept = round(unmixed * len(rows))
-        mix = draw_mix(order, share, unmixed=kept)
-        return mix.inputs(inputs), Mixing(rows, mix, order[:kept])
+        chance = torch.rand(len(rows), generator=rng, device=inputs.device)
+        kept = self._least_recorded(rows, chance, round(unmixed * len(rows)))
+        mix = mix_along(chance.argsort(), share, unmixed=kept)
+        return mix.inputs(inputs), Mixing(rows, mix, kept)
 
     def loss(self, logits: Tensor, index: Any, *, reduction: Literal["mean", "none"] = "mean") -> Tensor:
         """The loss to learn from, with gradients: a scalar, or [n] with the reduction "none".
@@ -186,8 +194,7 @@ class Tracker:
         labels = F.one_hot(self.recorder.labels[index].long(), self.classes).float()
         if self.epoch < self.warm_up:
             return labels
-        self._judge()
-        return moved_toward(labels, self.guess(index), self.noise.probability[index])
+        return moved_toward(labels, self.guess(index), self.noisy_probability[index])
 
     def sweep(self, model: nn.Module, batches: Iterable[tuple[Tensor, Any]]) -> None:
         """Record what the model predicts in evaluation mode for batches of inputs and positions, as a pass of its own.
@@ -220,11 +227,6 @@ class Tracker:
             )
         self._begin_epoch()
 
-    def estimate(self) -> NoiseEstimate:
-        """What is known of the labels so far: noise rate, P(wrong) of each sample [n], and what it rests on."""
-        self._judge()
-        return self.noise.estimate()
-
     def table(self, *, partial: bool = False) -> LabelTable:
         """The label table, by all that was recorded; `partial` leaves out samples that were not recorded."""
         rows = self._recorded()
@@ -252,7 +254,7 @@ class Tracker:
             "step": self.step,
             "stale": self.stale,
             "ledger": self.ledger.state_dict(),
-            "noise": self.noise.state_dict(),
+            "noisy_probability": self.wrong,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -265,7 +267,7 @@ class Tracker:
             )
         self.epoch, self.step, self.stale = state["epoch"], state["step"], state["stale"]
         self.ledger.load_state_dict(state["ledger"])
-        self.noise.load_state_dict(state["noise"])
+        self.wrong.copy_(state["noisy_probability"])
         self._set_progress()
 
     def _begin_epoch(self) -> None:
@@ -286,7 +288,7 @@ class Tracker:
             )
         if logits.device != self.recorder.labels.device:
             self.recorder.to(logits.device)
-            self.noise.to(logits.device)
+            self.wrong = self.wrong.to(logits.device)
 
     def _rows(self, index: Any, logits: Tensor) -> Tensor:
         rows = as_index(index, len(self), logits.device)
@@ -299,17 +301,19 @@ class Tracker:
         return self.ledger.counts.nonzero()[:, 0]
 
     def _judge(self) -> None:
-        """P(wrong) anew if something was recorded since; samples that were not recorded count as right."""
-        if not self.stale:
-            return
-        rows = self._recorded()
-        if len(rows) == len(self):
-            self.noise.update([self.ledger])
-        elif len(rows):
-            self.noise.update([self.ledger.take(rows)])
-            found = self.noise.probability
-            self.noise.probability = found.new_zeros(len(self)).index_copy_(0, rows, found)
+        """P(wrong) anew if something was recorded since; labels of samples that were not recorded count as right."""
+        rows = self._recorded() if self.stale else self.wrong[:0]
+        if len(rows):
+            ledger = self.ledger if len(rows) == len(self) else self.ledger.take(rows)
+            judged = judge_ledgers([ledger], self.recorder.labels[rows].long(), self.classes, rough=True)
+            self.wrong = torch.zeros_like(self.wrong)
+            self.wrong[rows] = torch.from_numpy(judged.probability).to(self.wrong)
         self.stale = False
+
+    def _least_recorded(self, index: Tensor, chance: Tensor, count: int) -> Tensor:
+        """So many rows of the batch, of the samples that were recorded least; by chance among equals."""
+        counts = self.ledger.counts.to(index.device)[index.clamp(0, len(self) - 1)]
+        return (counts + chance).argsort()[:count]
 
     def _hard(self, index: Tensor) -> Tensor:
         return F.one_hot(self.ledger.guesses[index].long(), self.classes).float()
