@@ -115,12 +115,12 @@ class Ledger:
     def write(self, index: Tensor, labels: Tensor, logits: Tensor, features: Tensor | None = None) -> None:
         """Record one batch of the pass that is open: positions [n], given labels [n] and logits [n, C]."""
         # Several networks may predict a sample in one pass, each in place of the one before: that is one pass still.
-        count = (self.counts[index] + 1).clamp(max=self.passes)
-        self.counts[index] = count
+        count = (self.counts.index_select(0, index) + 1).clamp(max=self.passes)
+        self.counts.index_copy_(0, index, count)
         if self.features is not None and features is not None:
             self.features[index] = features.half()
         probabilities = logits.softmax(dim=1)
-        self.losses[index] = F.cross_entropy(logits, labels, reduction="none")
+        self.losses.index_copy_(0, index, F.cross_entropy(logits, labels, reduction="none"))
         given = probabilities.gather(1, labels[:, None])[:, 0]
         best = probabilities.scatter(1, labels[:, None], 0.0).max(dim=1)
         against, rival, own = ((p + LEAST_BELIEF).log() for p in (1 - given, best.values, given))
@@ -143,15 +143,15 @@ class Ledger:
 
 def _average(means: Tensor, index: Tensor, values: Tensor, count: Tensor) -> None:
     """Take the values into the means of their samples, of which they are the count-th."""
-    before = means[index]
-    means[index] = before + (values - before) / count
+    before = means.index_select(0, index)
+    means.index_copy_(0, index, before + (values - before) / count)
 
 
 def _vote(
     leaders: Tensor, leads: Tensor, index: Tensor, votes: Tensor, weight: Tensor, *, fade: float | Tensor
 ) -> None:
     """Weighted majority over the passes in constant memory: a vote for another class shortens the lead."""
-    votes, leader, lead = votes.to(leaders.dtype), leaders[index], leads[index] * fade
+    votes, leader, lead = votes.to(leaders.dtype), leaders.index_select(0, index), leads.index_select(0, index) * fade
     lead = torch.where(votes == leader, lead + weight, lead - weight)
-    leaders[index] = torch.where(lead < 0, votes, leader)
-    leads[index] = lead.abs()
+    leaders.index_copy_(0, index, torch.where(lead < 0, votes, leader))
+    leads.index_copy_(0, index, lead.abs())

@@ -20,9 +20,9 @@ LARGEST = 1e4
 class Recorder:
     """Writes predictions to a ledger in bulk, and checks and shares them once a pass.
 
-    A pass is an epoch of training or a sweep over the samples. Until it is closed, nothing waits for a GPU: indices
-    that are on the CPU are checked at once, those on a GPU when the pass is closed. `repeats` allows a sample to occur
-    more than once in a pass. `progress` is the share of the run that is done when the pass is closed.
+    A pass is an epoch of training or a sweep over the samples. Until it is closed, nothing waits for a GPU: the range
+    of indices is checked when the pass is closed, and earlier only on a CPU. `repeats` allows a sample to occur more
+    than once in a pass. `progress` is the share of the run that is done when the pass is closed.
     """
 
     def __init__(self, labels: Tensor, ledger: Ledger, *, repeats: bool) -> None:
@@ -54,7 +54,7 @@ class Recorder:
         indices, predictions = zip(*self.waiting, strict=True)
         index, logits = torch.cat(indices), torch.cat(predictions)
         self.waiting, self.rows = [], 0
-        inside = index.clamp(0, len(self.labels) - 1)
+        inside = within(index, len(self.labels))
         self.outside += (inside != index).sum()
         self.seen.index_add_(0, inside, torch.ones_like(inside, dtype=self.seen.dtype))
         self._open()
@@ -87,9 +87,9 @@ class Recorder:
             self.opened = True
 
     def _problem(self) -> str | None:
-        outside, most = int(self.outside), int(self.seen.max())
-        if outside:
-            return f"{outside:,} indices of this epoch are {_beyond(len(self.labels))}"
+        if int(self.outside):
+            return f"{int(self.outside):,} indices of this epoch are {_beyond(len(self.labels))}"
+        most = int(self.seen.max())
         if most > 1 and not self.repeats:
             return (
                 f"sample {int(self.seen.argmax())} was recorded {most} times in this epoch, and so were "
@@ -111,8 +111,8 @@ class Recorder:
             self.processes.combine(values, owned)
 
 
-def as_index(index: Any, samples: int, device: torch.device) -> Tensor:
-    """Positions in the data set as whole numbers on the device, [n]; checked if they come on the CPU."""
+def as_index(index: Any, device: torch.device) -> Tensor:
+    """Positions in the data set as whole numbers on the device, [n]."""
     if index is None:
         raise InputError(
             "the index of the batch is missing: let the data set give the position of each sample beside it, and pass "
@@ -124,14 +124,22 @@ def as_index(index: Any, samples: int, device: torch.device) -> Tensor:
             f"an index must be one whole number a sample, [n], not {values.dtype} of shape {tuple(values.shape)}; the "
             "order of arguments is loss(logits, index) and observe(index, logits)"
         )
-    if values.device.type == "cpu" and len(values):
-        low, high = (int(end) for end in values.aminmax())
+    return (values if values.device == device else to_device(values, device)).long()
+
+
+def within(index: Tensor, samples: int) -> Tensor:
+    """Positions that are in range, [n]; on a CPU, others are an error, and elsewhere the nearest one takes their place.
+
+    To read indices on a GPU would wait for it, and to use one that is out of range would end the process.
+    """
+    if index.device.type != "cpu":
+        return index.clamp(0, samples - 1)
+    if len(index):
+        low, high = (int(end) for end in index.aminmax())
         if low < 0 or high >= samples:
             raise InputError(f"index {low if low < 0 else high} is {_beyond(samples)}")
-    return (to_device(values, device) if values.device != device else values).long()
+    return index
 
 
 def _beyond(samples: int) -> str:
-    return (
-        f"is not a position among {samples:,} labels, from 0 to {samples - 1}: index the data set that has the labels"
-    )
+    return f"not among the positions of {samples:,} labels, 0 to {samples - 1}: index the data set that has the labels"

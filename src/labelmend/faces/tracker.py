@@ -20,7 +20,7 @@ from ..errors import InputError, lookup, refuse_unrepeated
 from ..parts.losses import soft_cross_entropy
 from ..parts.mixing import draw_share, mix_along
 from ..parts.targets import moved_toward
-from .recorder import Recorder, as_index
+from .recorder import Recorder, as_index, within
 
 WARM_UP = 5
 """Epochs of plain cross-entropy where the number of epochs is not told."""
@@ -150,7 +150,7 @@ class Tracker:
         """
         if not inputs.is_floating_point():
             raise InputError(f"inputs of type {inputs.dtype} cannot be mixed; mix what the network makes of them")
-        rows = as_index(index, len(self), inputs.device)
+        rows = as_index(index, inputs.device)
         if len(rows) != len(inputs):
             raise InputError(f"there are {len(inputs):,} inputs, but {len(rows):,} indices")
         rank = distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
@@ -188,9 +188,7 @@ class Tracker:
 
         They are on the device of the predictions that were given last.
         """
-        index = as_index(index, len(self), self.recorder.labels.device)
-        # Positions on a GPU have not been checked; an error there would end the process without a word.
-        index = index.clamp(0, len(self) - 1)
+        index = within(as_index(index, self.recorder.labels.device), len(self))
         labels = F.one_hot(self.recorder.labels[index].long(), self.classes).float()
         if self.epoch < self.warm_up:
             return labels
@@ -291,7 +289,7 @@ class Tracker:
             self.wrong = self.wrong.to(logits.device)
 
     def _rows(self, index: Any, logits: Tensor) -> Tensor:
-        rows = as_index(index, len(self), logits.device)
+        rows = as_index(index, logits.device)
         if len(rows) != len(logits):
             raise InputError(f"there are logits of {len(logits):,} samples, but {len(rows):,} indices")
         return rows
@@ -312,7 +310,7 @@ class Tracker:
 
     def _least_recorded(self, index: Tensor, chance: Tensor, count: int) -> Tensor:
         """So many rows of the batch, of the samples that were recorded least; by chance among equals."""
-        counts = self.ledger.counts.to(index.device)[index.clamp(0, len(self) - 1)]
+        counts = self.ledger.counts.to(index.device)[within(index, len(self))]
         return (counts + chance).argsort()[:count]
 
     def _hard(self, index: Tensor) -> Tensor:
