@@ -16,11 +16,15 @@ from .training.config import TrainConfig
 if TYPE_CHECKING:
     from .faces.estimator import LabelMendClassifier
     from .faces.python import Run, judge, load, train
+    from .faces.tracker import Tracker
 
 __version__ = "0.1.0"
-__all__ = ["InputError", "LabelMendClassifier", "Run", "TrainConfig", "judge", "load", "train"]
+__all__ = ["InputError", "LabelMendClassifier", "Run", "Tracker", "TrainConfig", "judge", "load", "train"]
 
-_HOMES = dict.fromkeys(("Run", "judge", "load", "train"), "faces.python") | {"LabelMendClassifier": "faces.estimator"}
+_HOMES = dict.fromkeys(("Run", "judge", "load", "train"), "faces.python") | {
+    "LabelMendClassifier": "faces.estimator",
+    "Tracker": "faces.tracker",
+}
 
 
 def __getattr__(name: str) -> Any:
