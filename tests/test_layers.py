@@ -10,7 +10,7 @@ import pytest
 import labelmend
 
 ROOT = Path(labelmend.__file__).parent
-LEAVES = {"core", "learner", "errors", "files", "inert_pickle"}
+LEAVES = {"core", "learner", "errors", "files", "inert_pickle", "markup"}
 LIBRARY = {"mixture", "parts", "nets", "detect", "methods", "data", "run", "training", "fix", "report"}
 ALLOWED = {
     "learner": set(),
@@ -18,6 +18,7 @@ ALLOWED = {
     "errors": set(),
     "files": set(),
     "inert_pickle": {"errors"},
+    "markup": {"errors"},
     "mixture": LEAVES,
     "parts": LEAVES,
     "nets": LEAVES,

@@ -14,6 +14,7 @@ from ..run.directory import RunDirectory
 from ..training.config import TrainConfig
 
 if TYPE_CHECKING:
+    from ..detect.summary import NoiseSummary
     from ..detect.table import LabelTable
     from ..run.model import Model
 
@@ -123,14 +124,20 @@ class Run:
     def __repr__(self) -> str:
         return f"<labelmend run in {self.path}: {self.summary()}>"
 
+    def _repr_html_(self) -> str:
+        """What was found, how it was trained and the most suspicious labels, for notebooks."""
+        from .notebook import run_html
+
+        return run_html(self.directory)
+
     @property
     def path(self) -> Path:
         """The run directory."""
         return self.directory.path
 
     @cached_property
-    def noise(self) -> dict[str, Any]:
-        """What noise.json holds: noise rate, interval, rates by class and the transition matrix."""
+    def noise(self) -> "NoiseSummary":
+        """What noise.json holds: finding, noise rate, interval, rates by class and the transition matrix."""
         from ..run.noise import read_noise
 
         return read_noise(self.directory)
@@ -205,6 +212,15 @@ class Corrections:
 
     def __len__(self) -> int:
         return sum(new != old for new, old in zip(self.labels, self.run.labels["given"], strict=True))
+
+    def __repr__(self) -> str:
+        return f"<corrections of {len(self):,} of {len(self.run.labels):,} labels of {self.run.path}>"
+
+    def _repr_html_(self) -> str:
+        """How many labels would change, and to which, for notebooks."""
+        from .notebook import corrections_html
+
+        return corrections_html(list(self.run.labels["given"]), self.labels)
 
     @property
     def labels(self) -> list[str | None]:
