@@ -11,11 +11,10 @@ from .errors import visible
 
 LONGEST = 80
 """Characters of a cell that are shown."""
-BLOCK = "margin:0.4em 0;max-width:60em"
-TABLE = "border-collapse:collapse;margin:0.4em 0;color:inherit;background:transparent"
-CELL = "padding:0.15em 0.8em 0.15em 0;border:0;background:transparent;color:inherit;vertical-align:top"
-SPECIAL = re.compile(r"([!-/:-@\[-`{-~])")
-"""ASCII punctuation: all that can mean something in Markdown."""
+NUMBER = re.compile(r"[\d.,]+%?")
+CELL = "padding:.1em .8em .1em 0"
+SPECIAL = re.compile(r"[\\`*_#!|~$^:@\[\]{}]|(?<=www)\.", re.IGNORECASE)
+"""What means something to Markdown inside a line, and what makes a link of plain text; <, > and & are apart."""
 
 
 def html_text(value: object, *, longest: int = LONGEST) -> str:
@@ -30,12 +29,12 @@ def html_text(value: object, *, longest: int = LONGEST) -> str:
 
 def html_block(*parts: str) -> str:
     """Parts of HTML, one below the other, as a notebook shows them; empty parts are left out."""
-    return f'<div style="{BLOCK}">{"".join(part for part in parts if part)}</div>'
+    return f'<div style="max-width:60em">{"".join(part for part in parts if part)}</div>'
 
 
 def html_lines(title: str, *lines: str) -> str:
     """A title and lines below it, all escaped and not cut."""
-    below = "".join(f"<div>{escape(visible(line))}</div>" for line in lines)
+    below = "".join(f"<div>{escape(visible(line))}</div>" for line in lines if line)
     return f"<div><strong>{escape(visible(title))}</strong></div>{below}"
 
 
@@ -51,19 +50,19 @@ def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, belo
     cells = [tuple(map(html_text, row)) for row in rows]
     if not cells:
         return ""
-    head = "".join(_cell("th", html_text(name), more=";border-bottom:1px solid;opacity:0.8") for name in columns)
+    head = "".join(_cell("th", html_text(name)) for name in columns)
     note = f'<div style="opacity:0.7">{html_text(below)}</div>' if below else ""
     return _table(f"<thead><tr>{head}</tr></thead>", cells) + note
 
 
 def _table(head: str, rows: Iterable[Sequence[str]]) -> str:
     body = "".join(f"<tr>{''.join(_cell('td', cell) for cell in row)}</tr>" for row in rows)
-    return f'<table style="{TABLE}">{head}<tbody>{body}</tbody></table>'
+    return f'<table style="border-collapse:collapse;margin:.4em 0">{head}<tbody>{body}</tbody></table>'
 
 
-def _cell(tag: str, content: str, *, more: str = "") -> str:
-    align = "right" if re.fullmatch(r"[\d.,%]+", content) else "left"
-    return f'<{tag} style="{CELL};text-align:{align}{more}">{content}</{tag}>'
+def _cell(tag: str, content: str) -> str:
+    align = "right" if NUMBER.fullmatch(content) else "left"
+    return f'<{tag} style="{CELL};text-align:{align}">{content}</{tag}>'
 
 
 def markdown_text(value: object) -> str:
@@ -72,8 +71,8 @@ def markdown_text(value: object) -> str:
     >>> print(markdown_text("*a* | <b>"))
     \*a\* \| &lt;b&gt;
     """
-    text = SPECIAL.sub(r"\\\1", visible(str(value)).strip())
-    return text.replace("\\&", "&amp;").replace("\\<", "&lt;").replace("\\>", "&gt;") or " "
+    text = SPECIAL.sub(r"\\\g<0>", visible(str(value)).strip())
+    return escape(text, quote=False) or " "
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:

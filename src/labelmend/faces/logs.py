@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import InputError
 from ..run.directory import RunDirectory
 from ..training.observer import Observer
+from .console import only_errors
 
 PROJECT = "labelmend"
 Settings = Mapping[str, Any]
@@ -23,7 +24,9 @@ def check_tool(name: str, run: Path) -> None:
     if find_spec(name) is None:
         raise InputError(f"--log {name} needs an extra: pip install 'labelmend[{name}]'")
     if name == "mlflow" and set("?#%") & set(str(run.resolve())):
-        raise InputError(f"--log mlflow keeps a database, which cannot lie in {run}: choose an --out without ?, # and %")
+        raise InputError(
+            f"--log mlflow keeps a database, which cannot lie in {run}: choose an --out without ?, # and %"
+        )
 
 
 class RunLog(Observer):
@@ -102,32 +105,36 @@ def _wandb(run: Path, epoch: int, settings: Settings) -> _Open:
 
 def _mlflow(run: Path, epoch: int, settings: Settings) -> _Open:
     """A run of MLflow in a database of its own, which is found again there; the user's own store comes back after."""
-    from accelerate.tracking import MLflowTracker
-
     mlflow = import_module("mlflow")
     folder = (run / "mlflow").resolve()
     folder.mkdir(exist_ok=True)
     before = mlflow.get_tracking_uri()
     mlflow.set_tracking_uri(f"sqlite:///{folder / 'mlflow.db'}")
     try:
-        earlier = mlflow.search_runs(
-            experiment_names=[PROJECT], max_results=1, order_by=["start_time DESC"], output_format="list"
-        )
-        opened = _Open(
-            MLflowTracker(
-                PROJECT,
-                logging_dir=str(folder / "artifacts"),
-                run_id=earlier[0].info.run_id if earlier else None,
-                run_name=run.name,
-                nested_run=True,
-            ),
-            afterwards=lambda: mlflow.set_tracking_uri(before),
-        )
-        if not earlier:
-            opened.tracker.store_init_configuration(dict(settings))
+        with only_errors("mlflow"):
+            return _mlflow_run(mlflow, folder, settings, afterwards=lambda: mlflow.set_tracking_uri(before))
     except BaseException:
         mlflow.set_tracking_uri(before)
         raise
+
+
+def _mlflow_run(mlflow: Any, folder: Path, settings: Settings, afterwards: Callable[[], None]) -> _Open:
+    """The run in this database, a new one where there is none; the user's own active run goes on after it."""
+    from accelerate.tracking import MLflowTracker
+
+    earlier = mlflow.search_runs(
+        experiment_names=[PROJECT], max_results=1, order_by=["start_time DESC"], output_format="list"
+    )
+    tracker = MLflowTracker(
+        PROJECT,
+        logging_dir=str(folder / "artifacts"),
+        run_id=earlier[0].info.run_id if earlier else None,
+        run_name=folder.parent.name,
+        nested_run=True,
+    )
+    opened = _Open(tracker, afterwards)
+    if not earlier:
+        tracker.store_init_configuration(dict(settings))
     return opened
 
 

@@ -1,7 +1,6 @@
 """The model of a run as an ONNX file, which runs without labelmend and without PyTorch."""
 
 import json
-import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from ..learner import predicted
 from ..nets.backbones import Backbone
 from ..nets.pretrained import OWN, OWN_SIZE
 from ..run.model import Model
+from .console import only_errors
 
 NEEDED = ("onnx", "onnxscript", "onnxruntime")
 CHECKED_SIZES = (1, 2, 16)
@@ -126,15 +126,9 @@ def _exported(model: Model) -> bytes:
 @contextmanager
 def _silent() -> Iterator[None]:
     """Leave out what the exporter says about its own future and about torchvision, which nothing here uses."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
+    with only_errors("torch.onnx"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _checked(content: bytes, model: Model) -> float:

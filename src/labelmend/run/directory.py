@@ -30,6 +30,7 @@ class RunDirectory:
         self.noise_json = path / "noise.json"
         self.model = path / "model.safetensors"
         self.model_json = path / "model.json"
+        self.card = path / "model-card.md"
         self.checkpoints = path / "checkpoints"
         self.report = path / "report.html"
         self.evidence = path / "evidence"

@@ -17,6 +17,7 @@ from ..detect.readings import averaged_readings
 from ..detect.summary import describe_noise
 from ..detect.table import LabelTable
 from ..errors import InputError, InterruptedRunError, StorageError
+from ..run.card import write_card
 from ..run.directory import RunDirectory
 from ..run.evidence import write_evidence
 from ..run.labels import write_labels
@@ -168,7 +169,8 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
         truth=None if truth is None else truth.numpy(),
     )
     write_labels(run, table)
-    write_noise(run, describe_noise(table, judgement))
+    noise = describe_noise(table, judgement)
+    write_noise(run, noise)
     networks = [learner.evaluated.eval() for learner in trainer.learners]
     model = Model(
         networks, normalise.to(trainer.task.labels.device), data.kind, data.shape, data.class_names, trainer.mirrored
@@ -190,6 +192,7 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
         "suspects": len(table.suspects()),
         "seconds": round(sum(r["seconds"] for r in epochs), 1),
     }
+    write_card(run, run.read() | {"summary": summary}, noise, model)
     run.update(status="finished", summary=summary)
 
 
