@@ -17,7 +17,7 @@ from labelmend.methods import registry
 from labelmend.training.budget import Cost
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/faces").glob("*.md"))]
 NOT_EXECUTED = re.compile(r"<!-- not executed: \S.* -->")
 SPECIES = ("cat", "dog", "owl")
 A_CLASS = 20

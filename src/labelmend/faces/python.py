@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+import warnings
 import weakref
 from collections.abc import Sequence
 from dataclasses import fields
@@ -55,7 +56,10 @@ def train(
 
     from ..data.readers.objects import from_objects
     from ..training.prepare import column_wishes
-    from .terminal import run_with_progress
+
+    with warnings.catch_warnings():  # in a notebook without widgets, tqdm says so when accelerate imports it
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        from .terminal import run_with_progress
 
     known = {field.name: field for field in fields(TrainConfig)}
     for name in options:
