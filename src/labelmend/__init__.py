@@ -15,11 +15,12 @@ from .training.config import TrainConfig
 
 if TYPE_CHECKING:
     from .faces.python import Run, judge, load, train
+    from .faces.tracker import Tracker
 
 __version__ = "0.1.0"
-__all__ = ["InputError", "Run", "TrainConfig", "judge", "load", "train"]
+__all__ = ["InputError", "Run", "Tracker", "TrainConfig", "judge", "load", "train"]
 
-_HOMES = dict.fromkeys(("Run", "judge", "load", "train"), "faces.python")
+_HOMES = dict.fromkeys(("Run", "judge", "load", "train"), "faces.python") | {"Tracker": "faces.tracker"}
 
 
 def __getattr__(name: str) -> Any:

@@ -59,17 +59,19 @@ def judge_ledgers(
     by_predictions: bool = False,
     held_out: bool = True,
     average: Average | None = None,
+    rough: bool = False,
 ) -> Judgement:
     """Judge all labels by what the tracking passes of a run recorded, one ledger for each network.
 
     `by_predictions` leaves the margins out, which tell nothing more where labels were held out or corrected by the same
     judge; the networks that predicted then learned other samples, unless not `held_out`. `average` is that of
-    `judge_predictions`. Paper: judges by the loss of one epoch and has no such step. What is averaged over training
+    `judge_predictions`. A `rough` judgement rests on the margins alone and has no interval, which is enough to train
+    by. Paper: judges by the loss of one epoch and has no such step. What is averaged over training
     ranks labels better, as Pleiss et al. (2020) found for margins between logits.
     """
     means = [ledger.mean_probs for ledger in ledgers]
-    if any(mean is None for mean in means):
-        return _judge_margins(ledgers, labels.cpu(), classes)
+    if rough or any(mean is None for mean in means):
+        return _judge_margins(ledgers, labels.cpu(), classes, rough=rough)
     mean = torch.stack([mean.float().cpu() for mean in means if mean is not None]).mean(dim=0)
     in_sample = by_predictions and not held_out
     judged = judge_predictions(labels.cpu().numpy(), mean.numpy(), in_sample=in_sample, average=average)
@@ -104,7 +106,7 @@ def _combined(margins: Judgement, predictions: Judgement) -> Judgement:
     )
 
 
-def _judge_margins(ledgers: Sequence[Ledger], labels: Tensor, classes: int) -> Judgement:
+def _judge_margins(ledgers: Sequence[Ledger], labels: Tensor, classes: int, *, rough: bool = False) -> Judgement:
     """Judge by a mixture of the mean log-odds against each label; both groups are close to Gaussian."""
     margin = torch.stack([ledger.margins for ledger in ledgers]).double().mean(dim=0).cpu()
     steadiness = torch.stack([ledger.disagreement_rate for ledger in ledgers]).double().mean(dim=0).cpu()
@@ -116,7 +118,7 @@ def _judge_margins(ledgers: Sequence[Ledger], labels: Tensor, classes: int) -> J
         fitted = MarginMixture().fit(points, classes)
         reason, odds, gap = fitted.why_not(len(margin)), fitted.log_odds(margin, labels), fitted.gap
         if reason is None:
-            mixture, interval = fitted.described(), _interval(fitted, points, classes)
+            mixture, interval = fitted.described(), None if rough else _interval(fitted, points, classes)
     probability = (torch.sigmoid(odds) if mixture is not None else torch.zeros_like(margin)).numpy()
     doubted = float((steadiness > 0.5).double().mean())
     weak = reason is not None and doubted > MANY_DOUBTED

@@ -1,7 +1,8 @@
 """What tracking passes recorded of every sample, in constant memory."""
 
 from collections.abc import Mapping
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -22,7 +23,8 @@ class Ledger:
 
     Of the last pass: `losses` and, where a method asks for them, `features`, the input of the network's last layer.
 
-    Means over the passes that count, which are those after the first fifth of the run:
+    Means over the passes that count, which are those after the first fifth of the run. A sample may be missing from a
+    pass: each mean is over the passes in which the sample was recorded, and `counts` are how many these are.
 
     - `margins`: log-odds against the given label, log (1 - p) - log p;
     - `rival_log_odds`: log p(rival) - log p(given), where a sample's rival is its most probable other class;
@@ -43,6 +45,7 @@ class Ledger:
         self.rival_vote = torch.zeros(samples, device=device)
         self.guesses = torch.zeros(samples, dtype=torch.int32, device=device)
         self.certainties = torch.zeros(samples, device=device)
+        self.counts = torch.zeros(samples, dtype=torch.int32, device=device)
         self.mean_probs: Tensor | None = None
         self.mean_log_probs: Tensor | None = None
         self.features: Tensor | None = None
@@ -72,59 +75,83 @@ class Ledger:
         kept = vars(self)
         return {name: values for name, values in kept.items() if isinstance(values, Tensor)}
 
+    def to(self, device: torch.device | str) -> Self:
+        """The same ledger, with everything that it keeps on the device."""
+        for name, values in self.recorded().items():
+            setattr(self, name, values.to(device))
+        return self
+
+    def take(self, rows: Tensor) -> Self:
+        """A ledger of these samples only."""
+        taken = copy(self)
+        for name, values in self.recorded().items():
+            setattr(taken, name, values[rows])
+        return taken
+
     def state_dict(self) -> dict[str, Any]:
         """Everything that a checkpoint needs."""
         return self.recorded() | {"passes": self.passes, "ripe": self.ripe}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take back what `state_dict` gave."""
-        for name, values in self.recorded().items():
-            values.copy_(state[name])
         self.passes, self.ripe = state["passes"], state["ripe"]
+        # A checkpoint of version 0.1 has no counts: every pass recorded every sample.
+        known = {"counts": torch.full_like(self.counts, self.passes)} | dict(state)
+        for name, values in self.recorded().items():
+            values.copy_(known[name])
 
     def restart(self) -> None:
         """Forget the means so far; the next pass is the first that counts."""
         self.passes = 0
+        self.counts.zero_()
 
     def open_pass(self, progress: float = 1.0) -> None:
-        """Another pass over all samples begins, when this share of the run's epochs is finished."""
+        """Another pass over the samples begins, when this share of the run's epochs is finished."""
         if progress > UNRIPE and not self.ripe:
             self.ripe = True
             self.restart()
         self.passes += 1
 
     def write(self, index: Tensor, labels: Tensor, logits: Tensor, features: Tensor | None = None) -> None:
-        """Record one batch of the pass that is open."""
+        """Record one batch of the pass that is open: positions [n], given labels [n] and logits [n, C]."""
+        # Several networks may predict a sample in one pass, each in place of the one before: that is one pass still.
+        count = (self.counts.index_select(0, index) + 1).clamp(max=self.passes)
+        self.counts.index_copy_(0, index, count)
         if self.features is not None and features is not None:
             self.features[index] = features.half()
         probabilities = logits.softmax(dim=1)
-        self.losses[index] = F.cross_entropy(logits, labels, reduction="none")
+        self.losses.index_copy_(0, index, F.cross_entropy(logits, labels, reduction="none"))
         given = probabilities.gather(1, labels[:, None])[:, 0]
         best = probabilities.scatter(1, labels[:, None], 0.0).max(dim=1)
         against, rival, own = ((p + LEAST_BELIEF).log() for p in (1 - given, best.values, given))
-        self._average(self.margins, index, against - own)
-        self._average(self.rival_log_odds, index, rival - own)
-        self._average(self.disagreement_rate, index, (best.values > given).float())
+        _average(self.margins, index, against - own, count)
+        _average(self.rival_log_odds, index, rival - own, count)
+        _average(self.disagreement_rate, index, (best.values > given).float(), count)
         share = (best.values / (1 - given).clamp_min(LEAST_BELIEF)).clamp(max=1.0)
-        _vote(self.rivals, self.rival_vote, index, best.indices, share / self.passes, fade=1 - 1 / self.passes)
+        _vote(self.rivals, self.rival_vote, index, best.indices, share / count, fade=(count - 1) / count)
         top = torch.maximum(given, best.values)
         guess = torch.where(best.values > given, best.indices, labels)
         _vote(self.guesses, self.certainties, index, guess, top, fade=FADE)
         if self.mean_probs is not None:
-            counted = min(self.passes, 1 / self.newest) if self.newest else self.passes
-            self.mean_probs[index] += (probabilities - self.mean_probs[index]) / counted
+            counted = count.clamp(max=1 / self.newest) if self.newest else count
+            _average(self.mean_probs, index, probabilities, counted[:, None])
         if self.mean_log_probs is not None:
-            new = max(1 - FADE, 1 / self.passes)
-            log_probs = logits.log_softmax(dim=1).half()
-            self.mean_log_probs[index] = self.mean_log_probs[index].lerp(log_probs, new)
-
-    def _average(self, means: Tensor, index: Tensor, values: Tensor) -> None:
-        means[index] += (values - means[index]) / self.passes
+            log_probs, before = logits.log_softmax(dim=1).half(), self.mean_log_probs[index]
+            weight = (1 / count).clamp_min(1 - FADE)[:, None]
+            self.mean_log_probs[index] = before.float().lerp(log_probs.float(), weight).half()
 
 
-def _vote(leaders: Tensor, leads: Tensor, index: Tensor, votes: Tensor, weight: Tensor, *, fade: float) -> None:
+def _average(means: Tensor, index: Tensor, values: Tensor, count: Tensor) -> None:
+    """Take the values into the means of their samples, of which they are the count-th."""
+    before = means.index_select(0, index)
+    means.index_copy_(0, index, before + (values - before) / count)
+
+
+def _vote(
+    leaders: Tensor, leads: Tensor, index: Tensor, votes: Tensor, weight: Tensor, *, fade: float | Tensor
+) -> None:
     """Weighted majority over the passes in constant memory: a vote for another class shortens the lead."""
-    votes, leader, lead = votes.to(leaders.dtype), leaders[index], leads[index] * fade
+    votes, leader, lead = votes.to(leaders.dtype), leaders.index_select(0, index), leads.index_select(0, index) * fade
     lead = torch.where(votes == leader, lead + weight, lead - weight)
-    leaders[index] = torch.where(lead < 0, votes, leader)
-    leads[index] = lead.abs()
+    leaders.index_copy_(0, index, torch.where(lead < 0, votes, leader))
+    leads.index_copy_(0, index, lead.abs())

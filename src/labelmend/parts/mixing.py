@@ -26,6 +26,23 @@ def draw_partner(step: Step) -> Tensor:
     return to_device(torch.randperm(len(step.batch), generator=step.rng), step.batch.labels.device)
 
 
+def mix_along(order: Tensor, share: float, *, unmixed: Tensor | None = None) -> Mix:
+    """Mixup of a batch of n samples by one share, except for these rows of it, [at most n].
+
+    `order` is a permutation of the batch, [n]: each sample's partner is the one before it, so that none is mixed with
+    itself. The mix has `inputs` and `targets`, which take and give [n, ...] and [n, C].
+
+    >>> mix = mix_along(torch.tensor([2, 0, 1]), 0.75, unmixed=torch.tensor([0]))
+    >>> mix.partner, mix.input_share
+    (tensor([2, 0, 1]), tensor([1.0000, 0.7500, 0.7500]))
+    """
+    partner = torch.empty_like(order).index_copy_(0, order, order.roll(1))
+    shares = torch.full(order.shape, share, device=order.device)
+    if unmixed is not None:
+        shares.index_fill_(0, unmixed, 1.0)
+    return Mix(partner, shares, shares)
+
+
 @dataclass(frozen=True)
 class Mixup:
     """Mixup with one share a batch from Beta(alpha, alpha) (Eqs. 11-12)."""

@@ -39,6 +39,16 @@ class Tempered:
         return (logits / self.temperature(epoch)).softmax(dim=1)
 
 
+def moved_toward(labels: Tensor, guess: Tensor, share: Tensor) -> Tensor:
+    """(1 - w) y + w z, [n, C]: labels [n, C] moved toward guesses [n, C], each by its share w, [n] (Eq. 10).
+
+    >>> moved_toward(torch.tensor([[1.0, 0]]), torch.tensor([[0.0, 1]]), torch.tensor([0.25]))
+    tensor([[0.7500, 0.2500]])
+    """
+    share = share[:, None]
+    return (1 - share) * labels + share * guess
+
+
 @dataclass(frozen=True)
 class Corrected:
     """(1 - w) y + w z: each label moved toward the guess by its share w (Eq. 10).
@@ -52,9 +62,7 @@ class Corrected:
 
     def __call__(self, step: Step) -> Tensor:
         logits = step.clean_logits(training=True) if step.mix is None else self.predictions(step)
-        guess = self.guess(logits, step.epoch)
-        share = self.share(step)[:, None]
-        return (1 - share) * step.labels + share * guess
+        return moved_toward(step.labels, self.guess(logits, step.epoch), self.share(step))
 
 
 def in_training_mode(step: Step) -> Tensor:
