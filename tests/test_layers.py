@@ -10,7 +10,7 @@ import pytest
 import labelmend
 
 ROOT = Path(labelmend.__file__).parent
-LEAVES = {"core", "learner", "errors", "files", "inert_pickle", "lazy"}
+LEAVES = {"core", "learner", "errors", "files", "inert_pickle", "lazy", "markup"}
 LIBRARY = {"mixture", "parts", "nets", "detect", "methods", "data", "run", "training", "fix", "report", "review"}
 ALLOWED = {
     "learner": set(),
@@ -19,6 +19,7 @@ ALLOWED = {
     "files": set(),
     "inert_pickle": {"errors"},
     "lazy": set(),
+    "markup": {"errors"},
     "mixture": LEAVES,
     "parts": LEAVES,
     "nets": LEAVES,

@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from labelmend.run.model import load_model
+from labelmend.core import generator
+from labelmend.data.kinds import Normaliser
+from labelmend.data.kinds.features import Features
+from labelmend.data.kinds.images import Images
+from labelmend.faces.onnx import export_onnx
+from labelmend.nets import NETS, Forest, build_net
+from labelmend.run.model import Model, load_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -43,6 +49,55 @@ def test_a_table_is_exported_with_its_normalisation(tmp_path, labelmend):
     (found,) = session_of(tmp_path / "model.onnx").run(None, {"inputs": rows})
     expected = [[float(cell) for cell in line.split(",")[3:]] for line in predicted]
     np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+NETWORKS = [
+    ("linear", 3),
+    ("mlp", 3),
+    ("trees-5x4", 3),
+    ("trees-5x4", 2),
+    ("fast-16", 3),
+    *[pytest.param(name, 3, marks=pytest.mark.slow) for name in NETS if name not in ("linear", "mlp", "fast-16")],
+]
+
+
+def random_model(net, classes):
+    """A model of random weights or, of trees, of random rows; images are predicted with their mirror images."""
+    rng, rows = generator(0, "export"), NETS.get(net, NETS["trees"]).smallest == 0
+    shape = (5,) if rows else (3, 32, 32) if net == "resnet50" else (3, 16, 16)
+    network = build_net(net, shape, classes, rng=rng).eval()
+    if isinstance(network, Forest):
+        x = torch.randn(100, 5, generator=rng)
+        network.fit(x, torch.eye(classes)[x[:, :classes].argmax(dim=1)], seed=0)
+    normalise = Normaliser(torch.full(shape[:1], 100.0), torch.full(shape[:1], 50.0))
+    kind = Features() if rows else Images()
+    return Model([network], normalise, kind, shape, [f"class {i}" for i in range(classes)], mirrored=not rows)
+
+
+@pytest.mark.parametrize(("net", "classes"), NETWORKS)
+def test_every_network_is_exported_for_any_batch_and_the_difference_is_told(net, classes):
+    model = random_model(net, classes)
+    content, difference = export_onnx(model)
+    assert 0 <= difference < 1e-5
+    x = torch.randint(0, 200, (7, *model.shape), dtype=torch.uint8)
+    inputs = x if len(model.shape) == 3 else x.float()
+    (found,) = session_of(content).run(None, {"inputs": inputs.numpy()})
+    np.testing.assert_allclose(found, model.probabilities(inputs), atol=1e-5)
+
+
+def test_a_model_of_a_table_of_many_kinds_is_exported_for_encoded_rows(tmp_path, labelmend):
+    lines = [f"{['red', 'green', 'blue'][i % 3]},{i % 7},{'abc'[i % 3]}" for i in range(60)]
+    (tmp_path / "rows.csv").write_text("\n".join(["colour,size,label", *lines]))
+    source = (tmp_path / "rows.csv", "--out", tmp_path / "run", "--method", "ce", "--net", "linear", "--epochs", 1)
+    assert labelmend("train", *source, "--threads", 1).returncode == 0
+    exported = labelmend("export", tmp_path / "run", "--out", tmp_path / "model.onnx")
+    assert exported.returncode == 0, exported.stderr
+    assert "takes encoded rows" in exported.stderr
+    assert "differ from the original's by at most" in exported.stdout
+    model = load_model(tmp_path / "run")
+    inputs = model.inputs(tmp_path / "rows.csv")
+    (found,) = session_of(tmp_path / "model.onnx").run(None, {"inputs": inputs.numpy()})
+    np.testing.assert_allclose(found, model.probabilities(inputs), atol=1e-5)
 
 
 def test_a_file_that_differs_from_the_model_is_not_kept(tmp_path, train_digits, labelmend, monkeypatch):

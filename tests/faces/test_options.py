@@ -79,7 +79,7 @@ def test_the_command_of_the_report_uses_options_that_exist():
         ({"threads": 5000}, "--threads must be between 1 and 1024, not 5000"),
         ({"save_every": float("nan")}, "--save-every must be at least 0, not nan"),
         ({"seed": True}, "--seed takes a whole number, not True"),
-        ({"log": "wandb"}, "valid: tensorboard"),
+        ({"log": "comet"}, "valid: mlflow, tensorboard, wandb"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused_from_python_too(given, message):

@@ -1,14 +1,13 @@
-"""A run in progress, on a terminal, in a log file and in TensorBoard."""
+"""A run in progress, on a terminal and in a log file."""
 
 import io
-import json
 import re
-import sys
 
 import pytest
 from rich.console import Console
 
-from labelmend.faces.progress import LineObserver, ProgressObserver, duration, observed
+from labelmend.faces.progress import LineObserver, ProgressObserver, observed
+from labelmend.faces.words import duration
 
 TINY = ("--limit", "100", "--threads", "1", "--set", "track_every=2")
 
@@ -45,32 +44,3 @@ def test_a_bar_is_for_terminals(terminal, kind):
 )
 def test_durations_have_their_two_largest_units(seconds, words):
     assert duration(seconds) == words
-
-
-def scalars(folder):
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    events = EventAccumulator(str(folder))
-    events.Reload()
-    return {name: [(event.step, event.value) for event in events.Scalars(name)] for name in events.Tags()["scalars"]}
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_epochs_are_logged_for_tensorboard(tmp_path, labelmend):
-    run = tmp_path / "run"
-    made = labelmend("train", "digits", "--out", run, "--epochs", 3, "--log", "tensorboard", *TINY)
-    assert made.returncode == 0, made.stderr
-    logged = scalars(run / "tensorboard")
-    records = [json.loads(line) for line in (run / "epochs.jsonl").read_text().splitlines()]
-    for name in ("train_loss", "test_accuracy", "lr"):
-        assert logged[name] == [(record["epoch"], pytest.approx(record[name])) for record in records]
-    tracked = [record["epoch"] for record in records if record["noise_rate"] is not None]
-    assert [step for step, _ in logged["noise_rate"]] == tracked
-
-
-def test_a_missing_tensorboard_is_named_before_the_run(tmp_path, labelmend, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tensorboard", None)
-    ended = labelmend("train", "digits", "--out", tmp_path / "run", "--log", "tensorboard")
-    assert ended.returncode == 2
-    assert "pip install 'labelmend[tensorboard]'" in ended.stderr
-    assert not (tmp_path / "run").exists()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..markup import html_block, html_facts, html_lines, html_table
 from .judge import CLEAN, FOUND, UNKNOWN, Judgement
 from .table import LabelTable
 
@@ -19,6 +20,32 @@ ADVICE = (
 MOST_PAIRED = 1_000
 """Classes up to which the transition matrix is given: of 5,000 classes it would have 25 million entries."""
 BINS = 10
+CLASSES_SHOWN = 10
+"""Classes that a notebook shows."""
+
+
+class NoiseSummary(dict[str, Any]):
+    """What is known of all labels together, by the names that noise.json has; notebooks show it as a page."""
+
+    def _repr_html_(self) -> str:
+        samples = sum(entry["samples"] for entry in self["classes"])
+        low, high = self["interval"]
+        facts = [
+            ("estimated share of wrong labels", f"{self['rate']:.1%}, between {low:.1%} and {high:.1%}"),
+            ("flagged", f"{self['flagged']:,}: {self['relabel']:,} to relabel, {self['look']:,} to look at"),
+        ]
+        worst = sorted(self["classes"], key=lambda entry: -entry["rate"])[:CLASSES_SHOWN]
+        classes = [(entry["name"], entry["samples"], f"{entry['rate']:.1%}", entry["flagged"]) for entry in worst]
+        finding = str(self.get("finding") or "judged")
+        return html_block(
+            html_lines(finding[:1].upper() + finding[1:], headline(self, samples), self.get("advice") or ""),
+            html_facts(facts),
+            html_table(
+                ("class", "samples", "wrong", "flagged"),
+                classes,
+                below=f"the {len(worst):,} noisiest of {len(self['classes']):,} classes",
+            ),
+        )
 
 
 def summarised(table: LabelTable, judgement: Judgement) -> LabelTable:
@@ -26,7 +53,7 @@ def summarised(table: LabelTable, judgement: Judgement) -> LabelTable:
     return replace(table, noise=describe_noise(table, judgement))
 
 
-def describe_noise(table: LabelTable, judgement: Judgement) -> dict[str, Any]:
+def describe_noise(table: LabelTable, judgement: Judgement) -> NoiseSummary:
     """The content of `noise.json`."""
     verdicts, flagged = table.verdict, table.flagged
     agreed = None
@@ -49,7 +76,7 @@ def describe_noise(table: LabelTable, judgement: Judgement) -> dict[str, Any]:
         "classes": class_rates(table),
         "transition": agreed,
     }
-    return described | {"headline": headline(described, len(table))}
+    return NoiseSummary(described | {"headline": headline(described, len(table))})
 
 
 def headline(noise: Mapping[str, Any], samples: int) -> str:

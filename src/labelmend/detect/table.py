@@ -9,12 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, lookup
+from ..markup import html_block, html_lines, html_table
 from .judge import FOUND, Judgement
 from .predictions import Floats, Ints
 
 VERDICTS = ("keep", "relabel", "look")
 SURE = 0.5
 """A label is replaced when another one is likelier than all the rest."""
+SHOWN = 10
+"""Rows that a notebook shows."""
+SHOWN_COLUMNS = ("rank", "id", "given", "suggested", "noisy_probability", "confidence", "verdict")
 COLUMNS = (
     "id",
     "given",
@@ -86,6 +90,16 @@ class LabelTable:
 
     def __repr__(self) -> str:
         return f"<label table of {len(self):,} samples: {self.noise['headline'] if self.noise else 'not summarised'}>"
+
+    def _repr_html_(self) -> str:
+        """What was found and the most suspicious labels, for notebooks."""
+        rows = np.argsort(self.rank)[:SHOWN]
+        shown = zip(*(self[name][rows].tolist() for name in SHOWN_COLUMNS), strict=True)
+        found = self.noise["headline"] if self.noise else "Not summarised."
+        return html_block(
+            html_lines(f"Label table of {len(self):,} samples, {len(self.class_names):,} classes", found),
+            html_table(SHOWN_COLUMNS, shown, below=f"the {len(rows):,} most suspicious of {len(self):,}"),
+        )
 
     @property
     def noise_rate(self) -> float:

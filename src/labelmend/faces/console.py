@@ -1,6 +1,8 @@
 """Where the command writes: consoles on which names from files cannot steer the terminal. Imports nothing slow."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -15,6 +17,18 @@ class SafeConsole(Console):
         for segment in super().render(renderable, options):
             lines = segment.text.split("\n")
             yield segment if segment.control else segment._replace(text="\n".join(map(visible, lines)))
+
+
+@contextmanager
+def only_errors(name: str) -> Iterator[None]:
+    """Leave out what another library logs below errors."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 out = SafeConsole()

@@ -1,35 +1,17 @@
-"""How a run in progress is shown: a bar on a terminal or in a notebook, lines elsewhere, and logs for other tools."""
+"""How a run in progress is shown: a bar on a terminal or in a notebook, and lines elsewhere."""
 
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ..errors import InputError
 from ..training.observer import Observer
-
-
-class EpochState:
-    """Where a run stands, in words; the estimated noise rate is kept between tracking passes."""
-
-    def __init__(self, epochs: int) -> None:
-        self.epochs = epochs
-        self.noise: float | None = None
-
-    def after(self, record: dict[str, Any]) -> str:
-        """The state after an epoch: its number, accuracy and estimated noise rate, as far as they are known."""
-        parts = [f"epoch {record['epoch']}/{self.epochs}"]
-        if record["test_accuracy"] is not None:
-            parts.append(f"accuracy {record['test_accuracy']:.3f}")
-        self.noise = record["noise_rate"] if record["tracked"] else self.noise
-        if self.noise is not None:
-            parts.append(f"noise {self.noise:.0%}")
-        return ", ".join(parts)
+from .logs import RunLog
+from .notebook import NotebookObserver
+from .words import EpochState, duration
 
 
 class ProgressObserver(Observer):
@@ -81,31 +63,6 @@ class LineObserver(Observer):
         show_warning(warning, self.console)
 
 
-class EventLog(Observer):
-    """Every number of every epoch as TensorBoard events; epochs that a resumed run repeats replace the earlier ones."""
-
-    def __init__(self, folder: Path) -> None:
-        if find_spec("tensorboard") is None:
-            raise InputError("--log tensorboard needs an extra: pip install 'labelmend[tensorboard]'")
-        self.folder = folder
-        self.writer: Any = None
-
-    def epoch(self, record: dict[str, Any]) -> None:
-        from torch.utils.tensorboard import SummaryWriter
-
-        if self.writer is None:
-            self.writer = SummaryWriter(self.folder, purge_step=record["epoch"])
-        for name, value in record.items():
-            if name != "epoch" and isinstance(value, int | float) and not isinstance(value, bool):
-                self.writer.add_scalar(name, value, record["epoch"])
-        self.writer.flush()
-
-    def close(self) -> None:
-        """Finish the event file."""
-        if self.writer is not None:
-            self.writer.close()
-
-
 class Observers(Observer):
     """Several observers as one."""
 
@@ -130,11 +87,13 @@ class Observers(Observer):
 
 
 @contextmanager
-def observed(console: Console, title: str, epochs: int, *, log: EventLog | None = None) -> Iterator[Observer]:
+def observed(console: Console, title: str, epochs: int, *, log: RunLog | None = None) -> Iterator[Observer]:
     """An observer that shows a run on this console as it can be shown there, and keeps the log."""
     logs = [] if log is None else [log]
     try:
-        if console.is_terminal or console.is_jupyter:
+        if console.is_jupyter and not console.quiet:
+            yield Observers([NotebookObserver(title, epochs), *logs])
+        elif console.is_terminal:
             with progress_bar(console) as progress:
                 yield Observers([ProgressObserver(progress, title, epochs), *logs])
         else:
@@ -159,12 +118,3 @@ def progress_bar(console: Console) -> Progress:
 def show_warning(warning: str, console: Console) -> None:
     """Say that something is not as it should be."""
     console.print(f"warning: {warning}", style="yellow", highlight=False, markup=False)
-
-
-def duration(seconds: float) -> str:
-    """A time in its two largest units: `2 h 5 min`, `3 min 20 s`, `12 s`."""
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"

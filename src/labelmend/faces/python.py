@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+import warnings
 import weakref
 from collections.abc import Sequence
 from dataclasses import fields
@@ -14,6 +15,7 @@ from ..run.directory import RunDirectory
 from ..training.config import TrainConfig
 
 if TYPE_CHECKING:
+    from ..detect.summary import NoiseSummary
     from ..detect.table import LabelTable
     from ..run.model import Model
 
@@ -54,7 +56,10 @@ def train(
 
     from ..data.readers.objects import from_objects
     from ..training.prepare import column_wishes
-    from .terminal import run_with_progress
+
+    with warnings.catch_warnings():  # in a notebook without widgets, tqdm says so when accelerate imports it
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        from .terminal import run_with_progress
 
     known = {field.name: field for field in fields(TrainConfig)}
     for name in options:
@@ -123,14 +128,20 @@ class Run:
     def __repr__(self) -> str:
         return f"<labelmend run in {self.path}: {self.summary()}>"
 
+    def _repr_html_(self) -> str:
+        """What was found, how it was trained and the most suspicious labels, for notebooks."""
+        from .notebook import run_html
+
+        return run_html(self.directory)
+
     @property
     def path(self) -> Path:
         """The run directory."""
         return self.directory.path
 
     @cached_property
-    def noise(self) -> dict[str, Any]:
-        """What noise.json holds: noise rate, interval, rates by class and the transition matrix."""
+    def noise(self) -> "NoiseSummary":
+        """What noise.json holds: finding, noise rate, interval, rates by class and the transition matrix."""
         from ..run.noise import read_noise
 
         return read_noise(self.directory)
@@ -217,6 +228,15 @@ class Corrections:
 
     def __len__(self) -> int:
         return sum(new != old for new, old in zip(self.labels, self.run.labels["given"], strict=True))
+
+    def __repr__(self) -> str:
+        return f"<corrections of {len(self):,} of {len(self.run.labels):,} labels of {self.run.path}>"
+
+    def _repr_html_(self) -> str:
+        """How many labels would change, and to which, for notebooks."""
+        from .notebook import corrections_html
+
+        return corrections_html(list(self.run.labels["given"]), self.labels)
 
     @property
     def labels(self) -> list[str | None]:

@@ -4,16 +4,16 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from contextlib import AbstractContextManager
+from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Protocol, get_type_hints
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
@@ -30,7 +30,9 @@ from ..training.prepare import Prepared, prepare
 from ..training.session import train
 from ..training.settings import describe
 from ..training.signals import Signals
-from .progress import EventLog, observed
+from .logs import RunLog, check_tool
+from .notebook import notebook_status
+from .progress import observed
 
 NOTES_SHOWN = 5
 COLUMNS_SHOWN = 40
@@ -54,12 +56,15 @@ def run_with_progress(
     together, only the first prints. Progress is shown under `title`, by default the method.
     """
     console = console if os.environ.get("RANK", "0") == "0" else Console(quiet=True)
-    log = None if config.log is None else EventLog(Path(config.out) / config.log)
-    with console.status("preparing") as status:
+    if config.log is not None:
+        check_tool(config.log, Path(config.out))
+    with _status(console, "preparing") as status:
         prepared = _prepared(config, data, status)
     if not quiet:
         show_choices(prepared, console)
-    log = log if prepared.run.writes else None
+    log = None
+    if config.log is not None and prepared.run.writes:
+        log = RunLog(config.log, prepared.run, settings=_logged_settings(prepared))
     with observed(console, title or prepared.entry.id, prepared.choices.epochs, log=log) as observer:
         run, _ = train(
             prepared, observer=observer, signals=signals, afterwards=build_report if report else lambda run: None
@@ -67,7 +72,27 @@ def run_with_progress(
     return run
 
 
-def _prepared(config: TrainConfig, data: Samples | None, status: Status) -> Prepared:
+class _Status(Protocol):
+    """A line that says what is being done."""
+
+    def update(self, text: str, /) -> None: ...
+
+
+def _status(console: Console, text: str) -> AbstractContextManager[_Status]:
+    """A line that is there while something is done; of rich's, a notebook would need widgets."""
+    if console.is_jupyter and not console.quiet:
+        return notebook_status(text)
+    return console.status(text)
+
+
+def _logged_settings(prepared: Prepared) -> dict[str, Any]:
+    """What other tools keep beside the curves of a run: what was asked for and what was chosen."""
+    asked = {name: value for name, value in asdict(prepared.config).items() if value not in (None, {}, "")}
+    chosen = {name: getattr(prepared.choices, name) for name in ("method", "net", "epochs", "batch_size")}
+    return asked | chosen | asdict(prepared.options)
+
+
+def _prepared(config: TrainConfig, data: Samples | None, status: _Status) -> Prepared:
     """A checked run; unusable samples are listed in a file beside the run directory that was not made."""
     try:
         return prepare(config, data=data, advance=_counter(status), progress=_features_counter(status))
@@ -81,7 +106,7 @@ def _prepared(config: TrainConfig, data: Samples | None, status: Status) -> Prep
         raise InputError(f"{error}\n  all of them are listed in {listed}") from None
 
 
-def _counter(status: Status) -> Callable[[int], None]:
+def _counter(status: _Status) -> Callable[[int], None]:
     checked = 0
 
     def advance(done: int) -> None:
@@ -93,7 +118,7 @@ def _counter(status: Status) -> Callable[[int], None]:
     return advance
 
 
-def _features_counter(status: Status) -> Callable[[int, int], None]:
+def _features_counter(status: _Status) -> Callable[[int, int], None]:
     def progress(done: int, of: int) -> None:
         status.update(f"computing features: {done:,} of {of:,}")
 

@@ -110,7 +110,7 @@ class Forest(nn.Module):
         """The value of the leaf that each row comes to in each tree, [n, trees]."""
         width = self.value.shape[1]
         first = torch.arange(len(self.value), device=rows.device) * width
-        at = first.expand(len(rows), -1)
+        at = first.expand(rows.shape[0], -1)  # len() would fix the size of a batch in an exported program
         column, left, right = (each.flatten().long() for each in (self.column, self.left, self.right))
         threshold, missing_left = self.threshold.flatten(), self.missing_left.flatten()
         for _ in range(min(DEEPEST, self.leaves - 1)):

@@ -31,6 +31,7 @@ class RunDirectory:
         self.decisions = path / "decisions.csv"
         self.model = path / "model.safetensors"
         self.model_json = path / "model.json"
+        self.card = path / "model-card.md"
         self.checkpoints = path / "checkpoints"
         self.report = path / "report.html"
         self.evidence = path / "evidence"

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ..detect.summary import NoiseSummary
 from ..errors import InputError
 from ..files import to_json, write_atomic
 from .directory import RunDirectory
@@ -16,9 +17,9 @@ def write_noise(run: RunDirectory, described: Mapping[str, Any]) -> None:
     write_atomic(run.noise_json, to_json(dict(described)))
 
 
-def read_noise(run: RunDirectory) -> dict[str, Any]:
+def read_noise(run: RunDirectory) -> NoiseSummary:
     """The content of noise.json."""
     path = run.noise_json
     if not path.is_file() or path.stat().st_size > LARGEST:
         raise InputError(f"{path} is missing or larger than any that labelmend writes; make the run anew")
-    return dict(json.loads(path.read_bytes()))
+    return NoiseSummary(json.loads(path.read_bytes()))

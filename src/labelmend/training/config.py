@@ -225,9 +225,10 @@ class TrainConfig:
         default=None,
         metadata=about(
             RUN,
-            "Also log every epoch for this tool: tensorboard writes to RUN/tensorboard.",
-            metavar="tensorboard",
-            choices=("tensorboard",),
+            "Also log every epoch for this tool, inside the run directory and without a network: tensorboard, wandb or "
+            "mlflow (each needs the extra of its name).",
+            metavar="TOOL",
+            choices=("tensorboard", "wandb", "mlflow"),
             circumstance=True,
         ),
     )

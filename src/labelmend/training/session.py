@@ -17,6 +17,7 @@ from ..detect.readings import averaged_readings
 from ..detect.summary import describe_noise
 from ..detect.table import LabelTable
 from ..errors import InputError, InterruptedRunError, StorageError
+from ..run.card import write_card
 from ..run.directory import RunDirectory
 from ..run.evidence import write_evidence
 from ..run.labels import write_labels
@@ -200,8 +201,9 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
     """Judge the labels and write what the run leaves behind: table, noise, evidence, model, summary and report."""
     run, found = prepared.run, _trained(prepared, trainer, normalise)
     judgement, table = found.judgement, found.table
+    noise = describe_noise(table, judgement)
     write_labels(run, table)
-    write_noise(run, describe_noise(table, judgement))
+    write_noise(run, noise)
     write_evidence(run, prepared.data, table, found.model)
     write_model(run, found.model, net=prepared.choices.net, norm_at=norm_at(prepared.options))
     epochs = run.epochs()
@@ -219,6 +221,7 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
         "suspects": len(table.suspects()),
         "seconds": round(sum(r["seconds"] for r in epochs), 1),
     }
+    write_card(run, run.read() | {"summary": summary}, noise, found.model)
     run.update(status="finished", summary=summary)
 
 

@@ -73,26 +73,30 @@ def export(
     An ONNX file takes batches of raw images (uint8) or features and gives class probabilities.
     Pretrained features are computed inside it if they are those of efficientnet-lite0; else the file takes features.
     Normalisation is included, and the class names are in its metadata.
-    The file is checked against the original model before it is kept.
+    The file is checked against the original model before it is kept, and how far the two differ is printed.
     Needs the extra 'onnx' to be installed.
 
     Try: labelmend export runs/mine --to onnx --out model.onnx
     """
     lookup("format", to, dict.fromkeys(FORMATS))
     check_free(out_file, force=force)
+    from ...data.kinds.encoded import Encoded
+    from ...data.kinds.text import Text
     from ...files import write_atomic
     from ...run.directory import RunDirectory
     from ...run.model import load_model
-    from ..onnx import onnx_bytes, takes_images
+    from ..onnx import export_onnx, takes_images
 
     with err.status("exporting"):
         model = load_model(RunDirectory.existing(run))
-        content = onnx_bytes(model)
+        content, difference = export_onnx(model)
     write_atomic(out_file, content)
     if model.encoding is not None and not takes_images(model):
         made = "your own features" if model.encoding.from_file else f"features of {model.encoding.identity}"
-        err.print(f"the file takes {made}, not images: compute them first", highlight=False, markup=False)
+        of = "texts" if isinstance(model.kind, Encoded) and isinstance(model.kind.of, Text) else "images"
+        err.print(f"the file takes {made}, not {of}: compute them first", highlight=False, markup=False)
     if model.kind.described().get("columns"):
         said = "the file takes encoded rows, not those of the table: model.json names their columns"
         err.print(said, highlight=False, markup=False)
-    out.print(f"the model in {out_file}, {len(content):,} bytes", highlight=False, markup=False)
+    checked = f"its probabilities differ from the original's by at most {difference:.1g}"
+    out.print(f"the model in {out_file}, {len(content):,} bytes; {checked}", highlight=False, markup=False)
