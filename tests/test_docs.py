@@ -92,6 +92,15 @@ def test_the_classifier_finds_as_much_as_clean_learning_in_the_committed_results
         assert mean(f"labelmend, {name}") >= mean(f"cleanlab, {name}")
 
 
+def test_the_table_of_readme_shows_the_committed_results(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    from readme_table import filled
+
+    page = (ROOT / "README.md").read_text()
+    assert filled(page) == page
+    assert filled(page.replace("| **0.", "| **1.")) == page
+
+
 def test_pictures_of_the_page_on_judging_are_there():
     pictures = re.findall(r"\]\((images/judging-[\w-]+\.svg)\)", JUDGING.read_text())
     assert len(pictures) == 2
