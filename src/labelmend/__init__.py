@@ -6,6 +6,9 @@ run = lm.train("photos/", out="runs/photos")
 run.suspects(20)
 
 table = lm.judge(labels, probabilities)
+
+model = lm.LabelMendClassifier().fit(X, y)
+model.label_issues_
 """
 
 from typing import TYPE_CHECKING, Any

@@ -200,7 +200,7 @@ def cross_fit(
     """
     folds = min(folds, len(labels))
     kept = len(labels) * len(learner.classes) * len(LINES.get(folds, ()))
-    one_draw = _two_rounds if 0 < kept <= MOST_KEPT else _one_round
+    one_draw = _two_rounds if 0 < kept <= MOST_KEPT // 4 else _one_round  # of 8 bytes each, in place of 2
     total = np.zeros((len(labels), len(learner.classes)))
     times = _repeats(len(labels), repeats)
     for _ in range(times):

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import _safe_indexing, check_random_state, get_tags
+from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -244,7 +244,7 @@ class LabelMendClassifier(JudgedLabels, ClassifierMixin, BaseEstimator):  # type
         known, rest = class_labels(classes[given[rows]], None)
         if self._base is None:
             _refuse("labelmend's own learner", more)
-            self._fit_own(_safe_indexing(X, rows), rest, rng)
+            self._fit_own(_safe_indexing(indexable(X)[0], rows), rest, rng)
         else:
             self._take(self._learner(X, classes, rng, more).fitted(rows, given[rows]))
         self.classes_ = known
