@@ -1,6 +1,8 @@
 """What the tests share: a tiny problem, and one thread, because other processes may have the other cores."""
 
 import contextlib
+import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -16,6 +18,8 @@ from labelmend.run.directory import RunDirectory
 from labelmend.training.config import TrainConfig
 
 pytest.register_assert_rewrite("hostile", "faults")
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = os.environ.get("LABELMEND_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -135,3 +139,16 @@ def tiny_sentences(monkeypatch):
     find_sentence_encoder.cache_clear()
     yield library
     find_sentence_encoder.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip(
+            "no Chromium here: `make browser` installs Debian's where root and apt allow it, or set LABELMEND_CHROMIUM"
+        )
+    with api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()

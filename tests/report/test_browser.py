@@ -1,59 +1,13 @@
 """The report in a real browser."""
 
-import os
-import shutil
-
 import pytest
+from payloads import PAYLOADS
 
 from labelmend.detect.judge import CLEAN, UNKNOWN
 from labelmend.report.build import build_report
 from labelmend.report.compare import build_comparison
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = os.environ.get("LABELMEND_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-PAYLOADS = [
-    "<script>window.__pwned=1</script>",
-    "</script><script>window.__pwned=1</script>",
-    "<img src=x onerror=window.__pwned=1>",
-    "<svg onload=window.__pwned=1>",
-    "<svg><script>window.__pwned=1</script></svg>",
-    '"><script>window.__pwned=1</script>',
-    "'><img src=x onerror=window.__pwned=1>",
-    '" onmouseover="window.__pwned=1" x="',
-    "' onfocus='window.__pwned=1' autofocus='",
-    "</title><script>window.__pwned=1</script>",
-    "</style><script>window.__pwned=1</script>",
-    "</textarea><script>window.__pwned=1</script>",
-    "<iframe srcdoc='<script>parent.__pwned=1</script>'></iframe>",
-    "<details open ontoggle=window.__pwned=1>",
-    "<a href=javascript:window.__pwned=1>go</a>",
-    "<!-- comment --><b>bold</b>",
-    "<![CDATA[<script>window.__pwned=1</script>]]>",
-    "{{ 7 * 7 }}{% raw %}",
-    "${window.__pwned=1}`",
-    "&lt;script&gt;alert(1)&lt;/script&gt;",
-    "$\\frac{1}{2}$ <mathjax>",
-    "<base href=https://example.invalid/>",
-    "<link rel=stylesheet href=https://example.invalid/a.css>",
-    "<meta http-equiv=refresh content='0;url=https://example.invalid'>",
-    "\u2028\u2029\u202e<video><source onerror=window.__pwned=1></video>",
-]
-
-
 pytestmark = pytest.mark.xdist_group("browser")  # one browser, and one report to look at
-
-
-@pytest.fixture(scope="module")
-def browser():
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip(
-            "no Chromium here: `make browser` installs Debian's where root and apt allow it, or set LABELMEND_CHROMIUM"
-        )
-    with api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture
