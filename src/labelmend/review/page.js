@@ -23,6 +23,7 @@ let round = 0; // filters count up, so that a late reply of old ones is dropped
 let filling = null;
 const outbox = []; // answers that are not acknowledged yet
 let sending = null;
+let orders = 0; // so that an undo that is sent again is done once
 
 const reviewer = () => find("reviewer").value.trim() || start.reviewer;
 const stopAt = () => Math.min(Math.max(Number(find("stop").value) / 100 || 0, 0), 1);
@@ -254,7 +255,7 @@ function heard(reply, samples) {
 function undo() {
   post({
     path: "/api/undo",
-    body: { reviewer: reviewer() },
+    body: { reviewer: reviewer(), order: `${page}-${orders += 1}` },
     then: (reply) => {
       if (!reply.rows.length) {
         say("There is nothing to undo.");
