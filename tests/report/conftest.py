@@ -126,6 +126,8 @@ def _write_neighbours(
     unusual = [entry] if "features" in suspects.column_names else None
     values = {"rival": rival[order].tolist(), "like_given": [0, 1, 2], "like_rival": [3, 4, 5], "unusual": unusual}
     for name, kind in BESIDE.items():
+        if name.startswith("near"):
+            continue
         value = values[name] if name == "rival" else [values[name]] * len(order)
         suspects = suspects.append_column(name, pa.array(value, kind))
     return suspects

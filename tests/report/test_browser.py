@@ -1,39 +1,11 @@
 """The report in a real browser."""
 
 import pytest
+from payloads import PAYLOADS
 
 from labelmend.detect.judge import CLEAN, UNKNOWN
 from labelmend.report.build import build_report
 from labelmend.report.compare import build_comparison
-
-PAYLOADS = [
-    "<script>window.__pwned=1</script>",
-    "</script><script>window.__pwned=1</script>",
-    "<img src=x onerror=window.__pwned=1>",
-    "<svg onload=window.__pwned=1>",
-    "<svg><script>window.__pwned=1</script></svg>",
-    '"><script>window.__pwned=1</script>',
-    "'><img src=x onerror=window.__pwned=1>",
-    '" onmouseover="window.__pwned=1" x="',
-    "' onfocus='window.__pwned=1' autofocus='",
-    "</title><script>window.__pwned=1</script>",
-    "</style><script>window.__pwned=1</script>",
-    "</textarea><script>window.__pwned=1</script>",
-    "<iframe srcdoc='<script>parent.__pwned=1</script>'></iframe>",
-    "<details open ontoggle=window.__pwned=1>",
-    "<a href=javascript:window.__pwned=1>go</a>",
-    "<!-- comment --><b>bold</b>",
-    "<![CDATA[<script>window.__pwned=1</script>]]>",
-    "{{ 7 * 7 }}{% raw %}",
-    "${window.__pwned=1}`",
-    "&lt;script&gt;alert(1)&lt;/script&gt;",
-    "$\\frac{1}{2}$ <mathjax>",
-    "<base href=https://example.invalid/>",
-    "<link rel=stylesheet href=https://example.invalid/a.css>",
-    "<meta http-equiv=refresh content='0;url=https://example.invalid'>",
-    "\u2028\u2029\u202e<video><source onerror=window.__pwned=1></video>",
-]
-
 
 pytestmark = pytest.mark.xdist_group("browser")  # one browser, and one report to look at
 

@@ -40,7 +40,7 @@ def check_killed(run, moments: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     row, acknowledged = 0, set[int]()
     for moment in range(moments):
-        row, more = answer_until_killed(run, row, rng.uniform(0.02, 0.6))
+        row, more = answer_until_killed(run, row, rng.uniform(0.02, 1.0))
         acknowledged |= more
         written = Counter(decision.id for decision in read_decisions(run.decisions)) if run.decisions.exists() else {}
         assert {f"s{each}" for each in acknowledged} <= set(written), f"lost at moment {moment}"

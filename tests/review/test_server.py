@@ -116,6 +116,16 @@ def test_an_answer_that_is_sent_again_is_not_written_again(serve, ids_only):
     assert len(lines(ids_only)) == 3
 
 
+def test_an_undo_that_is_sent_again_is_done_once(serve, ids_only):
+    served = serve(ids_only)
+    for row in range(3):
+        served.decide(row, "keep")
+    for _ in range(3):
+        assert served.post("/api/undo", {"reviewer": "ann", "order": "one"}).json["rows"] == [2]
+    assert served.post("/api/undo", {"reviewer": "ann", "order": "two"}).json["rows"] == [1]
+    assert [word for _, word, *_ in lines(ids_only)] == ["keep", "keep", "keep", "undo", "undo"]
+
+
 def test_reviewers_who_disagree_are_shown(serve, ids_only):
     served = serve(ids_only)
     served.decide(0, "keep", reviewer="ann")

@@ -57,6 +57,17 @@ def test_each_suspect_has_both_classes_beside_it_and_samples_are_named_once(data
         assert [GIVEN[named[place]] for place in entry["like_rival"]] == [1 - given] * NEAREST
 
 
+def test_further_suspects_know_the_rows_that_are_near_them(data, table, monkeypatch):
+    monkeypatch.setattr("labelmend.run.beside.MOST_COMPARED", 1)
+    monkeypatch.setattr("labelmend.run.beside.AT_ONCE", 1)
+    model = SimpleNamespace(features=lambda inputs: inputs)
+    (first, second), named = beside(data, table, model, [8, 9], reference(data, table))
+    assert [named[place] for place in first["like_given"]] == first["near_given"]
+    assert "like_given" not in second
+    assert [GIVEN[row] for row in second["near_given"]] == [1] * NEAREST
+    assert [GIVEN[row] for row in second["near_rival"]] == [0] * NEAREST
+
+
 def test_without_kept_labels_all_are_compared(data, table):
     table.flagged = np.ones(10, dtype=bool)
     assert len(reference(data, table).rows) == 10

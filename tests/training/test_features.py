@@ -152,7 +152,8 @@ def test_a_model_of_the_users_features_takes_such_rows_and_no_pictures(tmp_path,
     np.savez(tmp_path / "rows.npz", features=rows)
     run = trained(tmp_path, photos, features=str(tmp_path / "rows.npz"))
     assert run.read()["chosen"]["features"]["encoder"] == "rows.npz"
-    assert read_suspects(run)[0].column_names == ["id", "picture", "rival", "like_given", "like_rival"]
+    beside = ["rival", "like_given", "like_rival", "near_given", "near_rival"]
+    assert read_suspects(run)[0].column_names == ["id", "picture", *beside]
     model = load_model(run)
     assert model.predict_proba(rows).shape == (36, 3)
     assert labelmend("predict", run.path, tmp_path / "rows.npz", "--out", tmp_path / "p.csv").returncode == 0

@@ -3,6 +3,8 @@
 import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -27,6 +29,15 @@ Answer = tuple[int, str, int | None]
 """A row of the label table, the word of a decision, and the position of the class if it is `relabel`."""
 
 
+@dataclass
+class _Waiting:
+    """Answers, by the ids of their samples, that are not on the disk yet."""
+
+    answers: dict[str, Decision]
+    written: bool = False
+    failed: Exception | None = None
+
+
 class Answers:
     """The answers of all reviewers so far, also of those who answer at another server or with another tool."""
 
@@ -34,6 +45,7 @@ class Answers:
         self.labels = labels
         self._log = DecisionLog(run.decisions, ids=labels.row_of, classes=labels.class_names)
         self._lock = threading.Lock()
+        self._waiting = deque[_Waiting]()
         self._last = datetime.fromtimestamp(0, UTC)
         self._forget()
         with self._lock:
@@ -52,20 +64,42 @@ class Answers:
     def decide(self, answers: Sequence[Answer], reviewer: str) -> None:
         """Write answers that belong together; when this returns, they are on the disk.
 
-        What the reviewer already says is not written again, so that a page may repeat what was not acknowledged.
+        What the reviewer already says is not written again, so that a page may repeat what was not acknowledged. All
+        that arrives while the disk is busy is written together.
         """
         named = [(self.labels.ids[row], word, self._class(word, label)) for row, word, label in answers]
+        self._check(reviewer)
+        mine = _Waiting({id: Decision(id, word, name, reviewer) for id, word, name in named})
+        self._waiting.append(mine)
         with self._lock:
-            self._check(reviewer)
+            if not mine.written:
+                self._write_waiting()
+        if mine.failed is not None:
+            raise mine.failed
+
+    def _write_waiting(self) -> None:
+        """Write what waits, in one piece; if that fails, it fails for all."""
+        waiting, said = list[_Waiting](), dict[Decision, Decision]()
+        while self._waiting:
+            waiting.append(self._waiting.popleft())
             time = self._time()
-            said = {id: Decision(id, word, name, reviewer, time) for id, word, name in named}
-            self._log.append_all(decision for decision in said.values() if not self._repeats(decision))
+            answers = waiting[-1].answers.values()
+            said |= {each: replace(each, time=time) for each in answers if each not in said and not self._repeats(each)}
+        failed: Exception | None = None
+        try:
+            self._log.append_all(said.values())
+        except Exception as error:  # whatever it is, nobody who waits may be told that all is well
+            failed = error
+        with suppress(InputError, OSError):  # the file was edited so that it cannot be read: `refresh` says so
             self._hear()
+        for each in waiting:
+            each.written, each.failed = True, failed
 
     def undo(self, reviewer: str) -> list[int]:
         """Take back the last answer of a reviewer, all samples of it; gives their rows, none if there is nothing."""
+        self._check(reviewer)
         with self._lock:
-            self._check(reviewer)
+            self._write_waiting()
             self._hear()
             done = self._done[reviewer]
             rows = [row for row, time in done if time == done[-1][1]] if done else []

@@ -23,6 +23,7 @@ let round = 0; // filters count up, so that a late reply of old ones is dropped
 let filling = null;
 const outbox = []; // answers that are not acknowledged yet
 let sending = null;
+let orders = 0; // so that an undo that is sent again is done once
 
 const reviewer = () => find("reviewer").value.trim() || start.reviewer;
 const stopAt = () => Math.min(Math.max(Number(find("stop").value) / 100 || 0, 0), 1);
@@ -91,7 +92,7 @@ function showEnd(before) {
   find("again").hidden = !passed;
   find("end-text").textContent = `${count(state.decided ?? 0)} samples are decided.${passed ? ` ${count(passed)} were passed over without an answer.` : ""} Choose other filters to go on; labelmend apply writes the data set with these decisions.`;
   say(`${before} ${find("end-title").textContent}`.trim());
-  find("end").focus({ preventScroll: true });
+  settle();
 }
 
 function showAnswers(sample) {
@@ -139,7 +140,7 @@ async function nextThirty() {
   for (const sample of reply.samples) seen.add(sample.row);
   grid.fill(reply.samples);
   show(null);
-  grid.focus();
+  settle();
   say(`${reply.samples.length} samples. ${spoken(reply.samples[0], start.classes)}`);
 }
 
@@ -158,7 +159,7 @@ async function setMode(wanted) {
     grid.fill([]);
     current = null;
     await advance();
-    find("one").focus({ preventScroll: true });
+    settle();
   }
 }
 
@@ -168,7 +169,7 @@ async function closer(sample) {
   memory.set("mode", mode);
   find("mode").querySelector("span").textContent = "Grid of thirty";
   show(await ask(`/api/sample/${sample.row}`));
-  find("one").focus({ preventScroll: true });
+  settle();
   fill();
 }
 
@@ -254,7 +255,7 @@ function heard(reply, samples) {
 function undo() {
   post({
     path: "/api/undo",
-    body: { reviewer: reviewer() },
+    body: { reviewer: reviewer(), order: `${page}-${orders += 1}` },
     then: (reply) => {
       if (!reply.rows.length) {
         say("There is nothing to undo.");
@@ -456,10 +457,16 @@ function number(digit) {
   if (place !== undefined) answer("relabel", place);
 }
 
-/** The focus where answers are given. */
+/** The focus where answers are given, also while samples are on their way. */
 function home() {
+  document.activeElement?.blur();
   if (mode === "grid") grid.focus();
-  else find(current ? "one" : "end").focus({ preventScroll: true });
+  else [find("one"), find("end")].find((place) => !place.hidden)?.focus({ preventScroll: true });
+}
+
+/** The same, unless somebody is at the filters: they may not have chosen yet. */
+function settle() {
+  if (!find("tools").contains(document.activeElement)) home();
 }
 
 async function main() {

@@ -98,8 +98,8 @@ class SampleViews:
         labels, shown = self.labels, self.kept.shown(self.labels.ids[row])
         rival = self._likely.rival(row, shown.get("rival"))
         like = {
-            "like_given": self._like(shown.get("like_given"), row, int(labels.given[row])),
-            "like_rival": self._like(shown.get("like_rival"), row, rival),
+            "like_given": self._like(shown, "given", row, int(labels.given[row])),
+            "like_rival": self._like(shown, "rival", row, rival),
         }
         columns, cells = self._cells(row, shown)
         beside = {name: [self._neighbour(each, len(cells)) for each in rows] for name, rows in like.items()}
@@ -180,9 +180,11 @@ class SampleViews:
             return shown.get("unusual") if columns == len(self.kept.columns) else None
         return originals.unusual(row, rival)
 
-    def _like(self, kept: Sequence[int] | None, row: int, label: int | None) -> list[int]:
+    def _like(self, shown: Shown, which: str, row: int, label: int | None) -> list[int]:
         """Rows of the samples most like this one in a class: as evidence has them, or by the kept features."""
-        found = [self.labels.row_of[id] for id in self.kept.named(kept) if id in self.labels.row_of]
+        found = [self.labels.row_of.get(id, -1) for id in self.kept.named(shown.get(f"like_{which}"))]
+        found = found or [near if isinstance(near, int) else -1 for near in shown.get(f"near_{which}") or ()]
+        found = [near for near in found if 0 <= near < len(self.labels)]
         return found or ([] if label is None else self._nearest.like(row, label))
 
     def _neighbour(self, row: int, columns: int) -> Neighbour:

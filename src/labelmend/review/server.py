@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import secrets
 import socket
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -43,6 +44,7 @@ FILES = {
 MOST_PAIRS = 200
 MOST_NEXT = 60
 MOST_CONNECTIONS = 200
+MOST_ORDERS = 100
 KEEP_ALIVE = 60
 AT_A_TIME = 2
 """Pictures that are decoded at once: each may take a hundred megabytes."""
@@ -63,6 +65,8 @@ class Review:
         self.queue = Queue(self.labels, self.answers, self.estimate.teaching, steady_clock)
         self.views = SampleViews(run, self.labels, source=source, root=root)
         self._trouble = ""
+        self._undone = dict[str, list[int]]()
+        self._undoing = asyncio.Lock()
         self._decoding = anyio.CapacityLimiter(AT_A_TIME)
 
     def routes(self) -> list[Route]:
@@ -145,14 +149,20 @@ class Review:
         return _json({"decided": decided, "state": self._state(reviewer, _share(asked.get("wish", 0.01)))})
 
     async def undo(self, request: Request) -> Response:
-        """Take back the last answer of a reviewer, by another line."""
+        """Take back the last answer of a reviewer, by another line; an order that is repeated is done once."""
         asked = _object(await request.body())
-        reviewer = _reviewer(asked.get("reviewer"))
-        rows = await _in_thread(lambda: self.answers.undo(reviewer))
+        reviewer, order = (
+            _reviewer(asked.get("reviewer")),
+            str(asked.get("order") or secrets.token_hex())[:LONGEST_NAME],
+        )
+        async with self._undoing:
+            if order not in self._undone:
+                self._undone[order] = await _in_thread(lambda: self.answers.undo(reviewer))
+            rows = self._undone[order]
+            if len(self._undone) > MOST_ORDERS:
+                del self._undone[next(iter(self._undone))]
         self.estimate.heard()
-        samples = [
-            await _in_thread(partial(self.views.view, row)) | {"decided": self._decided(row)} for row in rows[:1]
-        ]
+        samples = [await _in_thread(partial(self._seen, row)) for row in rows[:1]]
         state = self._state(reviewer, _share(asked.get("wish", 0.01)))
         return _json({"rows": rows, "samples": samples, "state": state})
 

@@ -5,7 +5,7 @@ samples whose labels are kept: what looks wrong itself is no example of its clas
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,9 @@ from .model import Model
 from .unusual import Usual, Words, unusual_values
 
 MOST_COMPARED = 200
-"""Suspects that others are put beside: those of a report."""
+"""Suspects whose neighbours are kept whole: those of a report. Of all others it is known which rows they are."""
+AT_ONCE = 200
+"""Suspects whose features are computed together."""
 NEAREST = 3
 WIDE = 64
 """Columns from which rows are compared by their direction: in wide spaces, lengths differ by more than meanings do."""
@@ -41,6 +43,7 @@ class Reference:
     features: Tensor
     values: NDArray[np.float32] | None
     words: Words | None = None
+    _classes: dict[int, tuple[NDArray[np.int64], Tensor]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, data: Samples, table: LabelTable, rows: NDArray[np.int64], features: Tensor) -> "Reference":
@@ -55,14 +58,22 @@ class Reference:
 
     def nearest(self, features: Tensor, row: int, label: int) -> list[int]:
         """Rows of the samples of a class that are most like this one, which is not among them."""
-        places = np.flatnonzero((self.given == label) & (self.rows != row))
-        if not len(places):
-            return []
-        others = self.features[torch.from_numpy(places)]
+        rows, others = self._of_class(label)
         if others.shape[1] >= WIDE:
-            others, features = (torch.nn.functional.normalize(each, dim=-1) for each in (others, features))
-        order = (others - features).square().sum(dim=1).argsort(stable=True)[:NEAREST]
-        return [int(self.rows[place]) for place in places[order.numpy()]]
+            features = torch.nn.functional.normalize(features, dim=-1)
+        away = (others - features).square().sum(dim=1)
+        away[torch.from_numpy(rows == row)] = torch.inf
+        order = away.argsort(stable=True)[:NEAREST].tolist()
+        return [int(rows[place]) for place in order if rows[place] != row]
+
+    def _of_class(self, label: int) -> tuple[NDArray[np.int64], Tensor]:
+        """Rows and features of a class; wide features have the length one."""
+        if label not in self._classes:
+            places = np.flatnonzero(self.given == label)
+            others = self.features[torch.from_numpy(places)]
+            wide = others.shape[1] >= WIDE
+            self._classes[label] = self.rows[places], torch.nn.functional.normalize(others, dim=-1) if wide else others
+        return self._classes[label]
 
     def usual(self, label: int) -> Usual | None:
         """What is usual in a class; None if it is small, or has neither numbers nor words."""
@@ -75,9 +86,15 @@ class Reference:
 def beside(
     data: Samples, table: LabelTable, model: Model, suspects: Sequence[int], reference: Reference
 ) -> tuple[list[Named], list[int]]:
-    """For each suspect what stands beside it, and the rows of all samples that are named there, without repetition."""
-    compared = list(suspects[:MOST_COMPARED])
-    features = model.features(data.loaded(compared)) if compared else torch.zeros(0, 1)
+    """For each suspect what stands beside it, and the rows of the samples beside the first ones, without repetition.
+
+    `near_given` and `near_rival` are rows of the data set, `like_given` and `like_rival` places among those samples.
+    """
+    compared = list(suspects)
+    parts = [compared[begin : begin + AT_ONCE] for begin in range(0, len(compared), AT_ONCE)]
+    features = torch.cat(
+        [torch.zeros(0, reference.features.shape[1])] + [model.features(data.loaded(p)) for p in parts]
+    )
     numbers = data.shown_numbers(compared)
     values = np.zeros((len(compared), 0), np.float32) if numbers is None else numbers.numpy()
     words: Words = data.shown_words(compared) or [()] * len(compared)
@@ -86,9 +103,11 @@ def beside(
     found, named = [], dict[int, int]()
     for place, row in enumerate(compared):
         entry: Named = {"rival": table.class_names[int(table.rival[row])]}
-        for key, label in (("like_given", int(table.given[row])), ("like_rival", int(table.rival[row]))):
+        for key, label in (("given", int(table.given[row])), ("rival", int(table.rival[row]))):
             near = reference.nearest(features[place], row, label)
-            entry[key] = [named.setdefault(other, len(named)) for other in near]
+            entry[f"near_{key}"] = near
+            if place < MOST_COMPARED:
+                entry[f"like_{key}"] = [named.setdefault(other, len(named)) for other in near]
         if reference.values is not None:
             both = usual[int(table.given[row])], usual[int(table.rival[row])]
             entry["unusual"] = unusual_values(values[place], *both, words[place])

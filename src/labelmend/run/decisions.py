@@ -132,7 +132,7 @@ class DecisionLog:
                 return [], False
             inode, begin = self._heard or (0, 0)
             self._heard = (0, 0)  # whatever comes next is new, if this cannot be read
-            known = inode == status.st_ino and begin < status.st_size and _grew(file, begin)
+            known = inode == status.st_ino and len(HEADER) <= begin < status.st_size and _grew(file, begin)
             file.seek(begin if known else 0)
             content = (HEADER if known else b"") + file.read(status.st_size)
         found = _decisions(self.path, content, self._known, self.ids)

@@ -37,11 +37,14 @@ BESIDE = {
     "rival": pa.string(),
     "like_given": pa.list_(pa.int32()),
     "like_rival": pa.list_(pa.int32()),
+    "near_given": pa.list_(pa.int32()),
+    "near_rival": pa.list_(pa.int32()),
     "unusual": pa.list_(
         pa.struct({"column": pa.int32(), "value": pa.float64(), "word": pa.string(), "given": _RANGE, "rival": _RANGE})
     ),
 }
-"""Columns of suspects.parquet for what stands beside a suspect; what is like it is rows of neighbours.parquet."""
+"""Columns of suspects.parquet for what stands beside a suspect: what is like it is rows of neighbours.parquet, and what
+is near it the same samples, and those of further suspects, as rows of the label table."""
 
 
 @dataclass(frozen=True)
