@@ -47,7 +47,8 @@ def configuration(class_names: Iterable[str], kind: str) -> bytes:
         for value in values:
             ElementTree.SubElement(asked, "Choice", value=value)
     ElementTree.indent(view)
-    return ElementTree.tostring(view, encoding="utf-8") + b"\n"
+    content: bytes = ElementTree.tostring(view, encoding="utf-8")
+    return content + b"\n"
 
 
 def read(path: Path) -> list[Answer]:
@@ -128,8 +129,8 @@ def _answer(result: Any, data: Any, where: str) -> tuple[str, str] | None:
 
 def _minimal(task: Mapping[str, Any], where: str) -> list[Answer]:
     """The answer of an entry of the JSON_MIN export, which has data and results side by side."""
-    asked = ([] if task.get(name) is None else _choices(task[name], where) for name in (ANSWER, PROBLEM))
-    said = _said(*asked, where)
+    labels, problems = ([] if task.get(name) is None else _choices(task[name], where) for name in (ANSWER, PROBLEM))
+    said = _said(labels, problems, where)
     if said is None:
         return []
     time = read_time(task.get("updated_at")) or read_time(task.get("created_at"))
