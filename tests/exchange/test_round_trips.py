@@ -122,9 +122,9 @@ def test_of_several_annotations_the_newest_of_each_annotator_counts_and_cancelle
     out.write_text(json.dumps(tasks))
     import_file(run, out, "label-studio")
     assert said(run) == [
+        (third.id, "bad", "", "label-studio-1"),
         (first.id, "relabel", right, "ann@example.com"),
         (first.id, "keep", "", "bob@example.com"),
-        (third.id, "bad", "", "label-studio-1"),
     ]
 
 

@@ -1,7 +1,7 @@
 """The formats by name, and what export and import do with them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,12 +49,14 @@ def export_files(
 ) -> tuple[Suspects, dict[Path, bytes]]:
     """The suspects that the tool can show, and the files of the format by their paths.
 
-    `root` is what Label Studio puts before the paths of image files. InputError if a file would be larger than import
-    reads.
+    `root` is what stands before the paths of image files for Label Studio. InputError if a file would be larger than
+    import reads.
     """
     form = lookup("format", to, FORMATS)
     suspects = form.fitted(suspects)
     files = form.write(suspects, out, root)
+    if to == "label-studio" and root is None and (said := label_studio.advice(suspects)):
+        suspects = replace(suspects, notes=[*suspects.notes, said])
     for path, content in files.items():
         if len(content) > READ_WHOLE:
             raise InputError(

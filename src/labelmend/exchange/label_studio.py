@@ -25,15 +25,34 @@ SIGNATURES = {b"\x89PNG": "png", b"\xff\xd8": "jpeg"}
 
 
 def write(suspects: Suspects, out: Path, root: str | None = None) -> dict[Path, bytes]:
-    """The tasks, and the labelling configuration beside them as XML; `root` stands before the paths of image files."""
+    """The tasks, and the labelling configuration beside them as XML.
+
+    `root` stands before the paths of image files; by default it is the address of a local storage of Label Studio. That
+    must be a folder below the document root, so it is the data set, below the folder that it is in.
+    """
     if out.suffix.lower() == ".xml":
         raise InputError(f"--out {out} takes the tasks, as JSON; the configuration is written beside them as XML")
-    prefix = LOCAL_FILES if root is None else root
+    prefix = (
+        root
+        if root is not None
+        else LOCAL_FILES + ("" if suspects.folder is None else f"{quote(suspects.folder.name)}/")
+    )
     tasks = [_task(each, prefix) for each in suspects]
     kinds = {kind for task in tasks for kind in ("image", "text", "fields") if kind in task["data"]}
     kind = "image" if "image" in kinds else "text" if "text" in kinds else "fields"
     tasks = [task if kind in task["data"] else _filled(task, kind) for task in tasks]
     return {out: to_json(tasks), out.with_suffix(".xml"): configuration(suspects.class_names, kind)}
+
+
+def advice(suspects: Suspects) -> str | None:
+    """How Label Studio is told to show the image files; None if there are none."""
+    if suspects.folder is None:
+        return None
+    return (
+        "to see the images, start Label Studio with LABEL_STUDIO_LOCAL_FILES_SERVING_ENABLED=true and "
+        f"LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT={suspects.folder.parent}, and add {suspects.folder} to the project "
+        "as a local storage"
+    )
 
 
 def configuration(class_names: Iterable[str], kind: str) -> bytes:
@@ -64,7 +83,11 @@ def read(path: Path) -> list[Answer]:
         if not isinstance(task, dict):
             raise InputError(f"{where} is not an object, as the tasks of Label Studio are")
         found += _minimal(task, where) if "annotations" not in task else _annotated(task, where)
-    return found
+    newest = dict[tuple[str, str], Answer]()
+    for each in found:
+        if (each.name, each.reviewer) not in newest or each.time >= newest[each.name, each.reviewer].time:
+            newest[each.name, each.reviewer] = each
+    return sorted(newest.values(), key=lambda each: each.time)
 
 
 def _task(suspect: Suspect, prefix: str) -> dict[str, Any]:
@@ -104,18 +127,13 @@ def _annotated(task: Mapping[str, Any], where: str) -> Iterator[Answer]:
     annotations, data = task["annotations"], task.get("data")
     if not isinstance(annotations, list) or not all(isinstance(each, dict) for each in annotations):
         raise InputError(f"{where} has annotations that are no list of objects, as Label Studio writes them")
-    newest = dict[str, tuple[str, Answer]]()
     for each in annotations:
-        answer = None if each.get("was_cancelled") else _answer(each.get("result"), data, where)
+        answer = None if each.get("was_cancelled") else _answer(each.get("result"), where)
         if answer is not None:
-            reviewer = _annotator(each.get("completed_by"))
-            time = read_time(each.get("updated_at")) or read_time(each.get("created_at"))
-            if reviewer not in newest or time >= newest[reviewer][0]:
-                newest[reviewer] = time, Answer(_id(data, where), *answer, reviewer, time)
-    return (answer for _, answer in sorted(newest.values(), key=lambda each: each[0]))
+            yield Answer(_id(data, where), *answer, _annotator(each.get("completed_by")), _time(each))
 
 
-def _answer(result: Any, data: Any, where: str) -> tuple[str, str] | None:
+def _answer(result: Any, where: str) -> tuple[str, str] | None:
     """Class and word of a decision in the result of an annotation; None if it holds no answer."""
     if not isinstance(result, list) or not all(isinstance(each, dict) for each in result):
         raise InputError(f"{where} has an annotation whose result is no list of objects, as Label Studio writes it")
@@ -133,8 +151,7 @@ def _minimal(task: Mapping[str, Any], where: str) -> list[Answer]:
     said = _said(labels, problems, where)
     if said is None:
         return []
-    time = read_time(task.get("updated_at")) or read_time(task.get("created_at"))
-    return [Answer(_id(task, where), *said, _annotator(task.get("annotator")), time)]
+    return [Answer(_id(task, where), *said, _annotator(task.get("annotator")), _time(task))]
 
 
 def _choices(value: Any, where: str) -> list[str]:
@@ -161,6 +178,10 @@ def _id(data: Any, where: str) -> str:
     if not isinstance(found, str):
         raise InputError(f"{where} has no {ID!r} in its data; were these tasks made by labelmend export?")
     return found
+
+
+def _time(about: Mapping[str, Any]) -> str:
+    return read_time(about.get("updated_at")) or read_time(about.get("created_at"))
 
 
 def _annotator(value: Any) -> str:

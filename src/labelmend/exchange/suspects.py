@@ -51,12 +51,16 @@ class Suspect:
 
 @dataclass(frozen=True)
 class Suspects:
-    """The suspects that go out, the most suspicious first, the classes of the run, and what is worth knowing."""
+    """The suspects that go out, the most suspicious first, the classes of the run, and what is worth knowing.
+
+    `folder` holds the image files, if the samples are such.
+    """
 
     run: str
     class_names: Sequence[str]
     every: Sequence[Suspect]
     notes: Sequence[str] = ()
+    folder: Path | None = None
 
     def __len__(self) -> int:
         return len(self.every)
@@ -120,7 +124,8 @@ def find_suspects(
     for id, given, suggested, probability, confidence in zip(*(table[name].to_pylist() for name in names), strict=True):
         better = None if suggested == given else suggested
         every.append(Suspect(id, given, better, float(probability), float(confidence), content(id)))
-    return Suspects(str(run.path), [str(name) for name in described["data"]["classes"]], every, notes)
+    classes = [str(name) for name in described["data"]["classes"]]
+    return Suspects(str(run.path), classes, every, notes, None if samples is None else _folder(samples))
 
 
 def file_names(run: RunDirectory, samples: "Samples") -> dict[str, str]:
@@ -133,6 +138,11 @@ def file_names(run: RunDirectory, samples: "Samples") -> dict[str, str]:
         return {}
     found = ((files.refs[row], id) for id, row in rows_by_id(run, samples).items())
     return {_below(ref, files.root): id for ref, id in found if isinstance(ref, Path)}
+
+
+def _folder(samples: "Samples") -> Path | None:
+    root = getattr(samples.inputs, "root", None)
+    return root.resolve() if isinstance(root, Path) else None
 
 
 def _below(path: Path, root: Path | None) -> str:

@@ -48,7 +48,8 @@ def export(
         str | None,
         typer.Option(
             metavar="URL_PREFIX",
-            help="What Label Studio needs before the paths of images; by default /data/local-files/?d=.",
+            help="What Label Studio needs before the paths of images, such as https://images.example.com/; by default "
+            "/data/local-files/?d=FOLDER/, for a local storage.",
         ),
     ] = None,
     source: Source = None,
