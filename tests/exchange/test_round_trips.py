@@ -201,6 +201,16 @@ def test_cvat_gives_back_what_was_answered(run_of, tmp_path, said):
     assert {(each.decision, each.reviewer) for each in found.new} == {("relabel", "ann")}
 
 
+def test_given_labels_go_to_fiftyone_too_and_are_no_answers_either(run_of, tmp_path, said):
+    run, out = run_of("pictures"), tmp_path / "set"
+    suspects = exported(run, "fiftyone", out)
+    content = json.loads((out / "given.json").read_text())
+    classes = [content["classes"][label["label"]] for label in content["labels"].values()]
+    assert classes == [each.given for each in suspects]
+    assert import_file(run, out / "given.json", "fiftyone").untouched == len(suspects)
+    assert said(run) == []
+
+
 @pytest.mark.parametrize(("to", "name"), [("fiftyone", "labels.json"), ("cvat", "")])
 def test_suggestions_that_nobody_touched_are_no_answers(to, name, run_of, tmp_path, said):
     run, out = run_of("pictures"), tmp_path / "out"

@@ -14,8 +14,9 @@ from ..run.labels import read_label_table
 class Answer:
     """What a person said of a sample in a tool: the right class, or another word of a decision.
 
-    `name` is the id of the sample, or the name of its file where the tool knows nothing else. `untouched` tells that
-    the answer is what labelmend suggested, and nothing in the file shows that a person chose it.
+    `name` is the id of the sample, or the name of its file where the tool knows nothing else. `chosen` tells whether a
+    person chose it, or nobody changed what labelmend wrote; None, where the file does not tell, is the second if it is
+    the suggestion.
     """
 
     name: str
@@ -23,7 +24,7 @@ class Answer:
     decision: str = ""
     reviewer: str = ""
     time: str = ""
-    untouched: bool = False
+    chosen: bool | None = True
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def _first(names: Mapping[str, None]) -> str:
 
 
 def _is_untouched(answer: Answer, suggested: Mapping[str, str]) -> bool:
-    return answer.untouched and answer.label == suggested[answer.name]
+    return answer.chosen is False or (answer.chosen is None and answer.label == suggested[answer.name])
 
 
 def _decision(answer: Answer, given: str, reviewer: str) -> Decision:

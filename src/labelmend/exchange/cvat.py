@@ -121,5 +121,5 @@ class _Annotations:
                     f"{self.path} has the tags {visible(first)!r:.60} and {visible(second)!r:.60} at "
                     f"{visible(name)!r:.200}, but one label is right; delete the other"
                 )
-            found += [Answer(name, label, "", self._assignee.strip(), "", not by_people) for label in said]
+            found += [Answer(name, label, "", self._assignee.strip(), "", by_people != {} or None) for label in said]
         return found

@@ -10,32 +10,32 @@ from ..files import to_json
 from .answers import Answer
 from .suspects import Suspects
 
-LABELS, MANIFEST = "labels.json", "data.json"
-MARK = {"by": "labelmend"}
-"""Attribute of a label that is a suggestion; what FiftyOne exports has it no more, unless it is asked to."""
+LABELS, GIVEN, MANIFEST = "labels.json", "given.json", "data.json"
+MARK = "labelmend"
+"""Attribute of a label that labelmend wrote, with its class; what FiftyOne exports has none unless it is asked to."""
 
 
 def write(suspects: Suspects, out: Path, root: str | None = None) -> dict[Path, bytes]:
-    """A data set for FiftyOne: suggestions with their confidence, null where there is none, and paths of images."""
+    """A data set for FiftyOne: suggested labels, null where there is none; given labels; paths of images."""
     if out.suffix == ".json":
-        raise InputError(f"--out {out} takes a folder for FiftyOne, in which {LABELS} and {MANIFEST} are written")
+        raise InputError(f"--out {out} takes a folder for FiftyOne, in which {LABELS} and others are written")
     code = {name: number for number, name in enumerate(suspects.class_names)}
-    labels, files = dict[str, Any](), dict[str, str]()
+    labels, given, files = dict[str, Any](), dict[str, Any](), dict[str, str]()
     for each in suspects:
         key = stem(each.content.name)
         if key in labels:
             raise InputError(
                 f"FiftyOne knows images by their names without endings, and {visible(key)!r:.200} names two; rename one"
             )
-        about = {"given": each.given, "noisy_probability": each.noisy_probability, **MARK}
-        labels[key] = each.suggested and {
-            "label": code[each.suggested],
-            "confidence": each.confidence,
-            "attributes": about,
-        }
+        given[key] = {"label": code[each.given], "attributes": {MARK: each.given}}
+        labels[key] = None
+        if each.suggested is not None:
+            about = {MARK: each.suggested, "noisy_probability": each.noisy_probability}
+            labels[key] = {"label": code[each.suggested], "confidence": each.confidence, "attributes": about}
         files[key] = str(Path(each.content.file or "").absolute())
-    content = {LABELS: {"classes": list(suspects.class_names), "labels": labels}, MANIFEST: files}
-    return {out / name: to_json(value) for name, value in content.items()}
+    classes = list(suspects.class_names)
+    content = {LABELS: {"classes": classes, "labels": labels}, GIVEN: {"classes": classes, "labels": given}}
+    return {out / name: to_json(value) for name, value in {**content, MANIFEST: files}.items()}
 
 
 def stem(name: str) -> str:
@@ -60,10 +60,9 @@ def read(path: Path) -> list[Answer]:
     for name, value in labels.items():
         about = value if isinstance(value, dict) else {"label": value}
         marked = about.get("attributes")
-        untouched = isinstance(marked, dict) and MARK.items() <= marked.items()
         label = _class(about, classes, f"{path} has for {visible(name)!r:.200} the label")
         if label is not None:
-            found.append(Answer(name, label, untouched=untouched))
+            found.append(Answer(name, label, chosen=not isinstance(marked, dict) or marked.get(MARK) != label))
     return found
 
 

@@ -41,7 +41,7 @@ def export(
     ] = None,
     verdict: Annotated[
         str | None,
-        typer.Option(help=f"Only these verdicts, joined by commas: keep, relabel, look.  [default: {SUSPECTS}]"),
+        typer.Option(help=f"Only these verdicts, joined by commas: keep, relabel, look; by default {SUSPECTS}."),
     ] = None,
     decided: Annotated[bool, typer.Option("--decided", help="Also samples that somebody already decided.")] = False,
     root: Annotated[
