@@ -11,7 +11,8 @@ import labelmend
 
 ROOT = Path(labelmend.__file__).parent
 LEAVES = {"core", "learner", "errors", "files", "inert_pickle", "lazy", "markup"}
-LIBRARY = {"mixture", "parts", "nets", "detect", "methods", "data", "run", "training", "fix", "report", "review"}
+LIBRARY = {"mixture", "parts", "nets", "detect", "methods", "data", "run", "training"}
+LIBRARY |= {"fix", "exchange", "report", "review"}
 ALLOWED = {
     "learner": set(),
     "core": {"learner"},
@@ -29,6 +30,7 @@ ALLOWED = {
     "run": LEAVES | {"detect", "data", "nets"},
     "training": LEAVES | {"detect", "data", "nets", "methods", "run"},
     "fix": LEAVES | {"detect", "data", "run"},
+    "exchange": LEAVES | {"detect", "data", "run"},
     "report": LEAVES | {"detect", "mixture", "run"},
     "review": LEAVES | {"detect", "mixture", "run", "report", "data", "fix"},
     "faces": LEAVES | LIBRARY,

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ..errors import InputError, InterruptedRunError, StorageError, visible
-from .commands import find, fix, research, use
+from .commands import exchange, find, fix, research, use
 from .commands.judge import judge
 from .commands.review import review
 from .console import err, out
@@ -20,8 +20,8 @@ from .console import err, out
 FIND, FIX, USE, RESEARCH = "Find wrong labels", "Fix them", "Use the model", "Research"
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     FIND: (find.train, judge, find.labels, find.report, find.demo),
-    FIX: (review, fix.apply, fix.undo),
-    USE: (use.predict, use.export),
+    FIX: (review, exchange.import_, fix.apply, fix.undo),
+    USE: (use.predict, exchange.export),
     RESEARCH: (research.methods, research.noise),
 }
 """All commands, by what the user wants to do."""
@@ -54,7 +54,8 @@ app = typer.Typer(
 
 def add(command: Callable[..., None], *, panel: str) -> None:
     """Make a function a command, listed under this heading of the help."""
-    app.command(cls=Command, rich_help_panel=panel)(command)
+    name = command.__name__.removesuffix("_")  # `import_`, as `import` is a word of Python
+    app.command(name, cls=Command, rich_help_panel=panel)(command)
 
 
 def _show_version(wanted: bool) -> None:

@@ -23,7 +23,7 @@ from ..errors import InputError
 from ..fix.source import read_config, source_options
 from ..run.beside import Reference
 from ..run.directory import RunDirectory
-from ..run.preflight import skipped_places
+from ..run.preflight import rows_by_id
 from ..run.unusual import Usual, unusual_values
 from .labels import Ints, JudgedLabels
 
@@ -139,7 +139,7 @@ def open_originals(
     if path not in NAMED and not Path(path).exists():
         raise InputError(f"the data set {path} is not there; give its place with --source")
     samples = read_source(path, replace(options, root=moved))
-    place = _places(labels, samples, skipped_places(run))
+    place = _places(run, labels, samples)
     if (place < 0).all():
         raise InputError(f"{path} has none of the samples of this run; give the right place with --source")
     described = run.read().get("data")
@@ -151,13 +151,9 @@ def open_originals(
     return Originals(samples, labels, place, columns, numeric), notes
 
 
-def _places(labels: JudgedLabels, samples: Samples, skipped: set[str]) -> Ints:
+def _places(run: RunDirectory, labels: JudgedLabels, samples: Samples) -> Ints:
     """The row of the source for each row of the label table; -1 where it has none."""
-    row_of = dict[str, int]()
-    locations = samples.locations or [""] * len(samples)
-    for row, (id, location) in enumerate(zip(samples.ids, locations, strict=True)):
-        if location not in skipped:
-            row_of.setdefault(id, row)
+    row_of = rows_by_id(run, samples)
     return np.array([row_of.get(id, -1) for id in labels.ids], dtype=np.int64)
 
 

@@ -33,6 +33,7 @@ __all__ = [
     "DecisionLog",
     "Standing",
     "Standings",
+    "csv_cell",
     "decided_labels",
     "now",
     "overlay",
@@ -65,8 +66,9 @@ def read_decisions(
     """The decisions of a file in their order; InputError, with the line, for what the run does not know.
 
     A file that somebody edited is read too, in whatever dialect a spreadsheet saved it. It needs the columns `id`,
-    `decision` and `label`; a row without a decision is not decided yet. Of a file that labelmend wrote, a last line
-    that a crash tore is not a decision. `classes` and `ids` are those of the run; None checks nothing.
+    `decision` and `label`; a row with a label and no decision says that this label is right, and one with neither says
+    nothing. Of a file that labelmend wrote, a last line that a crash tore is not a decision. `classes` and `ids` are
+    those of the run; None checks nothing.
     """
     known = None if classes is None else dict.fromkeys(classes)
     return _decisions(path, sized(str(path)).read_bytes(), known, ids)
@@ -268,7 +270,7 @@ def _parsed(
         if len(row) < len(names):
             raise InputError(f"{path}, line {number} has {len(row)} cells where the first line names {len(names)}")
         cells = {name: row[at] for name, at in place.items()}
-        word = cells["decision"].strip().lower()
+        word = cells["decision"].strip().lower() or (RELABEL if cells["label"] else "")
         if not word:
             continue
         decision = Decision(
@@ -305,10 +307,10 @@ def _checked(decision: Decision, classes: Mapping[str, None] | None, ids: Contai
 
 def _line(decision: Decision) -> str:
     cells = (decision.id, decision.decision, decision.label, decision.reviewer, decision.time)
-    return ",".join(map(_cell, cells)) + "\n"
+    return ",".join(map(csv_cell, cells)) + "\n"
 
 
-def _cell(text: str) -> str:
+def csv_cell(text: str) -> str:
     """The text as a cell of CSV that no spreadsheet takes for a formula and that `_unescaped` gives back exactly."""
     text = f"'{text}" if FORMULA.match(text) else text
     return '"' + text.replace('"', '""') + '"' if QUOTED.search(text) else text

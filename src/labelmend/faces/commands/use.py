@@ -1,4 +1,4 @@
-"""Commands that use the trained model: `predict` and `export`."""
+"""What uses the trained model: the command `predict`, and the export of the model."""
 
 import sys
 from pathlib import Path
@@ -6,12 +6,11 @@ from typing import Annotated
 
 import typer
 
-from ...errors import InputError, lookup, visible
+from ...errors import InputError, visible
 from ..console import err, out
 from ..files import check_free
-from ..options import Force, IdColumn, ImageColumn, Root, Run, SkipBad, Source
+from ..options import IdColumn, ImageColumn, Root, Run, SkipBad, Source
 
-FORMATS = ("onnx",)
 NOTES_SHOWN = 20
 
 
@@ -62,23 +61,8 @@ def predict(
     out.print(f"{len(samples):,} predictions in {out_file}", highlight=False, markup=False)
 
 
-def export(
-    run: Run,
-    out_file: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write, such as model.onnx.")],
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="The format: onnx.")] = FORMATS[0],
-    force: Force = False,
-) -> None:
-    """Export the model of a run to be used without labelmend.
-
-    An ONNX file takes batches of raw images (uint8) or features and gives class probabilities.
-    Pretrained features are computed inside it if they are those of efficientnet-lite0; else the file takes features.
-    Normalisation is included, and the class names are in its metadata.
-    The file is checked against the original model before it is kept, and how far the two differ is printed.
-    Needs the extra 'onnx' to be installed.
-
-    Try: labelmend export runs/mine --to onnx --out model.onnx
-    """
-    lookup("format", to, dict.fromkeys(FORMATS))
+def export_onnx(run: Path, out_file: Path, *, force: bool) -> None:
+    """Write the model of a run as an ONNX file."""
     check_free(out_file, force=force)
     from ...data.kinds.encoded import Encoded
     from ...data.kinds.text import Text
