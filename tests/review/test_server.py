@@ -3,6 +3,7 @@
 import io
 import shutil
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -162,20 +163,25 @@ def test_a_file_that_was_edited_meanwhile_is_read_anew_or_named(serve, ids_only)
 
 def test_two_pages_do_not_get_the_same_samples(serve, ids_only):
     served = serve(ids_only)
-    first = {sample["row"] for sample in served.next(6, page="a")["samples"]}
-    second = {sample["row"] for sample in served.next(6, page="b", reviewer="bob")["samples"]}
+    first = {sample["row"] for sample in served.next(6, page="a", order="suspicious")["samples"]}
+    second = {sample["row"] for sample in served.next(6, page="b", reviewer="bob", order="suspicious")["samples"]}
     assert not first & second
-    assert {sample["row"] for sample in served.next(6, page="a")["samples"]} == first
-    assert len(served.next(60, page="b", reviewer="bob")["samples"]) == N // 2  # the last ones are for everybody
+    assert {sample["row"] for sample in served.next(6, page="a", order="suspicious")["samples"]} == first
+    last = served.next(60, page="b", reviewer="bob", order="suspicious")["samples"]
+    assert len(last) == N // 2  # the last ones are for everybody
 
 
 def test_a_second_opinion_is_asked_of_everybody_else(serve, ids_only):
     served = serve(ids_only)
     served.decide(0, "keep", reviewer="ann")
-    mine = [sample["row"] for sample in served.next(60, shown="mine", reviewer="bob", page="b")["samples"]]
-    assert 0 in mine
-    assert 0 not in [sample["row"] for sample in served.next(60, shown="mine", page="a")["samples"]]
-    assert 0 not in [sample["row"] for sample in served.next(60, page="b", reviewer="bob")["samples"]]
+    asked = {"order": "suspicious", "verdict": "suspects"}
+
+    def rows(reviewer, shown):
+        return [sample["row"] for sample in served.next(60, reviewer, reviewer, shown=shown, **asked)["samples"]]
+
+    assert 0 in rows("bob", "mine")
+    assert 0 not in rows("ann", "mine")
+    assert 0 not in rows("bob", "undecided")
 
 
 def test_a_new_server_knows_what_was_decided(serve, ids_only):
@@ -285,10 +291,41 @@ def test_evidence_that_is_damaged_does_not_stop_a_review(serve, pictures):
 def test_many_classes_get_numbers_for_the_likeliest(serve, tmp_path):
     classes = [f"class {number:02}" for number in range(40)]
     run = ids_run(tmp_path / "run", 400, classes)
-    sample = serve(run).next(1)["samples"][0]
+    sample = serve(run).next(1, verdict="relabel", order="suspicious")["samples"][0]
     assert len(sample["likely"]) == 10
     assert sample["likely"][0] == sample["rival"]
     assert sample["given"] not in sample["likely"]
+
+
+def test_answers_recalibrate_the_judge_and_the_order(serve, tmp_path, monkeypatch):
+    monkeypatch.setattr("labelmend.review.estimate.PAUSE", 0.0)
+    run = ids_run(tmp_path / "run", 1000)
+    served = serve(run)
+    wrong = served.review.labels.flagged
+    before = served.get("/api/state?reviewer=ann").json["estimate"]
+    assert before["answers"] == 0
+    asked = served.next(50)["samples"]
+    assert 0 < sum(not wrong[sample["row"]] for sample in asked) < 50  # some that look right are asked for as well
+    for sample in asked:
+        served.decide(sample["row"], "other" if wrong[sample["row"]] else "keep")
+    after = until(lambda: served.get("/api/state?reviewer=ann").json["estimate"], lambda told: told["answers"] > 40)
+    width = [told["interval"][1] - told["interval"][0] for told in (before, after)]
+    assert width[1] < width[0]
+    assert after["interval"][0] <= wrong.mean() <= after["interval"][1]
+    assert after["rest"] <= before["rest"]
+    assert served.get("/api/state?reviewer=ann&wish=1").json["estimate"]["until"] == 0
+    assert served.get("/api/state?reviewer=ann&wish=0").json["estimate"]["until"] >= after["until"] > 0
+    decided = {sample["row"] for sample in asked}
+    assert not decided & {sample["row"] for sample in served.next(50, page="other")["samples"]}
+
+
+def until(find, holds, seconds=10.0):
+    """What is found once it is as wanted."""
+    end = time.monotonic() + seconds
+    while not holds(found := find()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return found
 
 
 def test_labels_that_look_clean_can_be_reviewed(serve, tmp_path):

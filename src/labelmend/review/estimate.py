@@ -1,30 +1,109 @@
-"""How many labels are wrong, by what people verified."""
+"""How many labels are wrong by what people verified, what is left, and whom to ask next; brought up to date beside."""
 
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..run.directory import RunDirectory
-from ..run.noise import read_noise
+from ..detect.table import VERDICTS
+from ..detect.verified import Answers as Verified
+from ..detect.verified import Judged, Recalibrated, expected_left, next_to_ask, recalibrate
+from ..run.decisions import KEEP, RELABEL, SKIP
 from .answers import Answers
 from .labels import Ints, JudgedLabels
 
+EVERY = 5
+"""Answers after which the judge is recalibrated, but not before the pause is over."""
+PAUSE = 2.0
+"""Seconds between two recalibrations at least: they must not slow answers down."""
+ASKED = 50
+"""Samples whose order is by what they teach; the others follow by suspicion."""
+MOST_WISHES = 50
+
+
+@dataclass(frozen=True)
+class Told:
+    """What follows from the answers that were known at a time."""
+
+    heard: int
+    found: Recalibrated
+    teaching: Ints
+    wishes: dict[float, dict[str, Any]] = field(default_factory=dict)
+
 
 class Estimate:
-    """The estimate of the noise after the answers so far."""
+    """The judge, recalibrated by answers; the first time at once, and then in a thread of its own."""
 
-    def __init__(self, run: RunDirectory, labels: JudgedLabels, answers: Answers) -> None:
+    def __init__(self, labels: JudgedLabels, answers: Answers, clock: Callable[[], float]) -> None:
         self.labels = labels
         self.answers = answers
-        self._noise = read_noise(run)
+        relabel = labels.verdict == VERDICTS.index(RELABEL)
+        self._judged = Judged(labels.probability, labels.given, relabel, labels.confidence)
+        self._clock = clock
+        self._due = 0.0
+        self._busy = threading.Lock()
+        self._told: Told | None = None
 
     def heard(self) -> None:
-        """There may be new answers."""
+        """There may be new answers; enough of them are taken into account soon, in a thread of its own."""
+        told = self._told
+        if told is None or abs(self.answers.heard - told.heard) < EVERY or self._clock() < self._due:
+            return
+        if self._busy.acquire(blocking=False):
+            threading.Thread(target=self._bring_up_to_date, name="estimate", daemon=True).start()
 
     def teaching(self) -> Ints:
-        """Rows that teach most."""
-        return np.zeros(0, dtype=np.int64)
+        """Rows of the samples that teach most, the first one most."""
+        return self._now().teaching
 
     def told(self, wish: float) -> dict[str, Any]:
-        """For the page."""
-        return {"rate": self._noise["rate"], "interval": self._noise["interval"], "rest": None, "until": None}
+        """The noise rate with its interval, what would still be wrong, and the answers until only the wish is."""
+        told, count = self._now(), len(self.labels)
+        if wish not in told.wishes:
+            left, rate = expected_left(told.found, wish=wish), told.found.noise
+            if len(told.wishes) >= MOST_WISHES:
+                told.wishes.clear()
+            told.wishes[wish] = {
+                "rate": rate.share,
+                "interval": [rate.low, rate.high],
+                "answers": len(told.found.answers.rows),
+                "rest": left.expected / count,
+                "rest_interval": [left.low / count, min(1.0, left.high / count)],
+                "until": left.answers,
+            }
+        return told.wishes[wish]
+
+    def _bring_up_to_date(self) -> None:
+        try:
+            self._told = self._computed()
+            self._due = self._clock() + PAUSE
+        finally:
+            self._busy.release()
+
+    def _now(self) -> Told:
+        if self._told is None:
+            with self._busy:
+                self._told = self._told or self._computed()
+        return self._told
+
+    def _computed(self) -> Told:
+        heard = self.answers.heard
+        found = recalibrate(self._judged, self._verified())
+        return Told(heard, found, next_to_ask(found, count=ASKED).astype(np.int64))
+
+    def _verified(self) -> Verified:
+        """What people found out: a label is wrong unless somebody says that it is right; who skips says nothing."""
+        rows, wrong, skipped = list[int](), list[bool](), list[int]()
+        for id, holds in self.answers.all().items():
+            row = self.labels.row_of[id]
+            if holds.decision == SKIP:
+                skipped.append(row)
+                continue
+            given = self.labels.class_names[self.labels.given[row]]
+            rows.append(row)
+            wrong.append(holds.decision != KEEP and not (holds.decision == RELABEL and holds.label == given))
+        as_rows = (np.array(values, dtype=np.int64) for values in (rows, skipped))
+        said, passed = as_rows
+        return Verified(said, np.array(wrong, dtype=bool), passed)

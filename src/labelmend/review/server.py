@@ -61,7 +61,7 @@ class Review:
         self.reviewer = reviewer
         self.labels = read_judged(run)
         self.answers = Answers(run, self.labels)
-        self.estimate = Estimate(run, self.labels, self.answers)
+        self.estimate = Estimate(self.labels, self.answers, steady_clock)
         self.queue = Queue(self.labels, self.answers, self.estimate.teaching, steady_clock)
         self.views = SampleViews(run, self.labels, source=source, root=root)
         self._trouble = ""
@@ -101,9 +101,14 @@ class Review:
 
     async def state(self, request: Request) -> Response:
         """How far the review is, and what is worth knowing; also what others answered meanwhile."""
-        await _in_thread(self._refresh)
         wish = _share(request.query_params.get("wish", "0.01"))
-        return _json(self._state(_reviewer(request.query_params.get("reviewer", self.reviewer)), wish))
+        reviewer = _reviewer(request.query_params.get("reviewer", self.reviewer))
+
+        def known() -> dict[str, Any]:
+            self._refresh()
+            return self._state(reviewer, wish)
+
+        return _json(await _in_thread(known))
 
     async def next(self, request: Request) -> Response:
         """The samples that come next for a page, whole or as cards."""
@@ -143,28 +148,33 @@ class Review:
         """Write an answer for one or more samples; the reply comes when it is on the disk."""
         asked = _object(await request.body())
         answers, reviewer = self._answers(_part(asked, "answers", list)), _reviewer(asked.get("reviewer"))
-        await _in_thread(lambda: self.answers.decide(answers, reviewer))
-        self.estimate.heard()
-        decided = {row: self._decided(row) for row, *_ in answers}
-        return _json({"decided": decided, "state": self._state(reviewer, _share(asked.get("wish", 0.01)))})
+        wish = _share(asked.get("wish", 0.01))
+
+        def done() -> dict[str, Any]:
+            self.answers.decide(answers, reviewer)
+            self.estimate.heard()
+            return {"decided": {row: self._decided(row) for row, *_ in answers}, "state": self._state(reviewer, wish)}
+
+        return _json(await _in_thread(done))
 
     async def undo(self, request: Request) -> Response:
         """Take back the last answer of a reviewer, by another line; an order that is repeated is done once."""
         asked = _object(await request.body())
-        reviewer, order = (
-            _reviewer(asked.get("reviewer")),
-            str(asked.get("order") or secrets.token_hex())[:LONGEST_NAME],
-        )
-        async with self._undoing:
+        reviewer, wish = _reviewer(asked.get("reviewer")), _share(asked.get("wish", 0.01))
+        order = str(asked.get("order") or secrets.token_hex())[:LONGEST_NAME]
+
+        def done() -> dict[str, Any]:
             if order not in self._undone:
-                self._undone[order] = await _in_thread(lambda: self.answers.undo(reviewer))
+                self._undone[order] = self.answers.undo(reviewer)
             rows = self._undone[order]
             if len(self._undone) > MOST_ORDERS:
                 del self._undone[next(iter(self._undone))]
-        self.estimate.heard()
-        samples = [await _in_thread(partial(self._seen, row)) for row in rows[:1]]
-        state = self._state(reviewer, _share(asked.get("wish", 0.01)))
-        return _json({"rows": rows, "samples": samples, "state": state})
+            self.estimate.heard()
+            samples = [self._seen(row) for row in rows[:1]]
+            return {"rows": rows, "samples": samples, "state": self._state(reviewer, wish)}
+
+        async with self._undoing:
+            return _json(await _in_thread(done))
 
     def _answers(self, asked: list[Any]) -> list[Answer]:
         """Answers as JSON has them: row, decision, and position of the class or null."""
