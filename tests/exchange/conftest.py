@@ -8,22 +8,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1] / "review"))
 
 from made import ids_run, judged_run, pictures_run, table_run
-
-STRANGE = [
-    "=1+1",
-    'say "hi"',
-    "two\nlines",
-    "'quoted'",
-    "ü/β 漢.png",
-    "a,b;c",
-    "-x",
-    "@y",
-    "<b>&amp;",
-    "'=1+1",
-    "${x}",
-    "tab\there",
-]
-CLASSES = ["cat & dog", 'a "quoted" <class>', "Käse"]
+from strange import CLASSES, STRANGE
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from strange import STRANGE
 
 from labelmend.exchange.formats import import_file
 
@@ -39,7 +40,5 @@ def test_both_exports_give_the_same_decisions(run_of, tmp_path, said):
 
 def test_label_studio_kept_ids_and_suggestions_as_they_were():
     tasks = json.loads((Path(__file__).parent / "label-studio-export.json").read_text())
-    from conftest import STRANGE
-
     assert {task["data"]["sample_id"] for task in tasks} == set(STRANGE)
     assert [bool(task["predictions"]) for task in tasks] == [bool(task["data"]["suggested"]) for task in tasks]

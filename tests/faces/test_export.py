@@ -116,7 +116,7 @@ def test_bad_exports_are_refused_in_one_sentence(tmp_path, train_digits, labelme
     file.write_text("mine")
     assert "--force" in labelmend("export", run.path, "--out", file).stderr
     assert file.read_text() == "mine"
-    assert "valid: onnx" in labelmend("export", run.path, "--to", "onyx", "--out", file).stderr
+    assert "did you mean 'onnx'" in labelmend("export", run.path, "--to", "onyx", "--out", file).stderr
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     ended = labelmend("export", run.path, "--out", tmp_path / "other.onnx")
     assert ended.returncode == 2

@@ -32,11 +32,8 @@ def write(suspects: Suspects, out: Path, root: str | None = None) -> dict[Path, 
     """
     if out.suffix.lower() == ".xml":
         raise InputError(f"--out {out} takes the tasks, as JSON; the configuration is written beside them as XML")
-    prefix = (
-        root
-        if root is not None
-        else LOCAL_FILES + ("" if suspects.folder is None else f"{quote(suspects.folder.name)}/")
-    )
+    folder = "" if suspects.folder is None else f"{quote(suspects.folder.name)}/"
+    prefix = LOCAL_FILES + folder if root is None else root
     tasks = [_task(each, prefix) for each in suspects]
     kinds = {kind for task in tasks for kind in ("image", "text", "fields") if kind in task["data"]}
     kind = "image" if "image" in kinds else "text" if "text" in kinds else "fields"
@@ -190,4 +187,4 @@ def _annotator(value: Any) -> str:
         value = value.get("email") or value.get("id")
     if isinstance(value, str):
         return value
-    return f"label-studio-{value}" if isinstance(value, int) else ""
+    return f"label-studio-{value}" if type(value) is int else ""
