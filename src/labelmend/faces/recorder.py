@@ -141,5 +141,10 @@ def within(index: Tensor, samples: int) -> Tensor:
     return index
 
 
+def rank() -> int:
+    """Which of the processes that train together this is; 0 if it is alone."""
+    return distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
+
+
 def _beyond(samples: int) -> str:
     return f"not among the positions of {samples:,} labels, 0 to {samples - 1}: index the data set that has the labels"

@@ -1,16 +1,14 @@
 """What is wrong with the labels, told by your own PyTorch loop; and a loss that is corrected by it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor, distributed, nn
-from torch.nn import functional as F  # noqa: N812
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from ..core import Mix, generator, to_device
+from ..core import generator
 from ..detect.dynamics import judge_ledgers
 from ..detect.judged import as_array, class_positions
 from ..detect.ledger import Ledger
@@ -18,9 +16,9 @@ from ..detect.summary import summarised
 from ..detect.table import LabelTable
 from ..errors import InputError, lookup, refuse_unrepeated
 from ..parts.losses import soft_cross_entropy
-from ..parts.mixing import draw_share, mix_along
 from ..parts.targets import moved_toward
-from .recorder import Recorder, as_index, within
+from .mixing import Mixing, mixed
+from .recorder import Recorder, as_index, rank, within
 
 WARM_UP = 5
 """Epochs of plain cross-entropy where the number of epochs is not told."""
@@ -28,23 +26,6 @@ WARM_UP_SHARE = 0.25
 """Share of the epochs with plain cross-entropy where their number is told."""
 ALPHA, UNMIXED = 1.0, 0.5
 """Mixup draws shares from Beta(alpha, alpha); this share of each batch stays as it is, and is recorded."""
-
-
-@dataclass(frozen=True)
-class Mixing:
-    """Which samples were mixed with which, and which rows of the batch were left as they are."""
-
-    index: Tensor
-    mix: Mix
-    unmixed: Tensor
-
-    def to(self, device: torch.device) -> "Mixing":
-        """The same on another device."""
-        if self.index.device == device:
-            return self
-        parts = self.index, self.mix.partner, self.mix.input_share, self.mix.target_share, self.unmixed
-        index, partner, input_share, target_share, unmixed = (to_device(part, device) for part in parts)
-        return Mixing(index, Mix(partner, input_share, target_share), unmixed)
 
 
 class Tracker:
@@ -96,8 +77,10 @@ class Tracker:
         repeats: bool = False,
         seed: int = 0,
     ) -> None:
-        given = _given(labels, classes, class_names)
-        self.class_names, positions = given
+        for name, value, least in (("classes", classes, 2), ("epochs", epochs, 1), ("warm_up", warm_up, 0)):
+            if value is not None and value < least:
+                raise InputError(f"{name} must be at least {least}, not {value}")
+        self.class_names, positions = _given(labels, classes, class_names)
         self.classes, self.epochs, self.seed = classes, epochs, seed
         self.warm_up = _warm_up(epochs) if warm_up is None else warm_up
         self.guess = lookup("guess", guess, {"hard": self._hard, "soft": self._soft})
@@ -148,20 +131,13 @@ class Tracker:
         Shares are drawn from Beta(alpha, alpha). The share `unmixed` of the batch, those samples that were recorded
         least, is left as it is, and what is predicted for it is recorded; with 0, predictions come from `sweep` alone.
         """
-        if not inputs.is_floating_point():
-            raise InputError(f"inputs of type {inputs.dtype} cannot be mixed; mix what the network makes of them")
         rows = as_index(index, inputs.device)
-        if len(rows) != len(inputs):
-            raise InputError(f"there are {len(inputs):,} inputs, but {len(rows):,} indices")
-        rank = distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
-        host = generator(self.seed, "mix", self.epoch, self.step, rank)
+        rng = generator(self.seed, "mix", self.epoch, self.step, rank())
         self.step += 1
-        share = draw_share(alpha, host)
-        rng = torch.Generator(inputs.device).manual_seed(host.initial_seed())
-        chance = torch.rand(len(rows), generator=rng, device=inputs.device)
-        kept = self._least_recorded(rows, chance, round(unmixed * len(rows)))
-        mix = mix_along(chance.argsort(), share, unmixed=kept)
-        return mix.inputs(inputs), Mixing(rows, mix, kept)
+        counts = self.ledger.counts
+        # On another device than the inputs' they would have to be waited for; then chance alone says which stay.
+        counts = counts[within(rows, len(self))] if counts.device == rows.device else torch.zeros_like(rows)
+        return mixed(inputs, rows, counts, alpha=alpha, unmixed=unmixed, rng=rng)
 
     def loss(self, logits: Tensor, index: Any, *, reduction: Literal["mean", "none"] = "mean") -> Tensor:
         """The loss to learn from, with gradients: a scalar, or [n] with the reduction "none".
@@ -189,7 +165,7 @@ class Tracker:
         They are on the device of the predictions that were given last.
         """
         index = within(as_index(index, self.recorder.labels.device), len(self))
-        labels = F.one_hot(self.recorder.labels[index].long(), self.classes).float()
+        labels = self._one_hot(self.recorder.labels[index])
         if self.epoch < self.warm_up:
             return labels
         return moved_toward(labels, self.guess(index), self.noisy_probability[index])
@@ -199,7 +175,7 @@ class Tracker:
 
         Several processes may share the samples among them; each must call it.
         """
-        self.recorder.close()
+        self.stale |= self.recorder.close()
         network = model.module if isinstance(model, DistributedDataParallel) else model
         device = next((weights.device for weights in network.parameters()), torch.device("cpu"))
         training = [part for part in network.modules() if part.training]
@@ -308,13 +284,13 @@ class Tracker:
             self.wrong[rows] = torch.from_numpy(judged.probability).to(self.wrong)
         self.stale = False
 
-    def _least_recorded(self, index: Tensor, chance: Tensor, count: int) -> Tensor:
-        """So many rows of the batch, of the samples that were recorded least; by chance among equals."""
-        counts = self.ledger.counts.to(index.device)[within(index, len(self))]
-        return (counts + chance).argsort()[:count]
+    def _one_hot(self, positions: Tensor) -> Tensor:
+        # torch's own function reads the least position first, for which it waits on some devices.
+        zeros = torch.zeros(len(positions), self.classes, device=positions.device)
+        return zeros.scatter_(1, positions.long()[:, None], 1.0)
 
     def _hard(self, index: Tensor) -> Tensor:
-        return F.one_hot(self.ledger.guesses[index].long(), self.classes).float()
+        return self._one_hot(self.ledger.guesses[index])
 
     def _soft(self, index: Tensor) -> Tensor:
         return self._hard(index) if self.ledger.mean_probs is None else self.ledger.mean_probs[index]
@@ -329,8 +305,6 @@ def _given(labels: Any, classes: int, class_names: Sequence[Any] | None) -> tupl
     values = as_array("labels", labels)
     if values.ndim != 1 or not len(values):
         raise InputError(f"labels must be one a sample, [n], not of shape {values.shape}")
-    if classes < 2:
-        raise InputError(f"classes must be at least 2, not {classes}")
     names = None if class_names is None else [str(name) for name in class_names]
     if names is not None and len(names) != classes:
         raise InputError(f"there are {len(names):,} class names for {classes:,} classes")
