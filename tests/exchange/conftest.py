@@ -1,14 +1,9 @@
-"""Runs to exchange, made in a moment: those of the tests of the review."""
+"""Runs that are made once, and copies of them to change."""
 
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).parents[1] / "review"))
-
-from made import ids_run, judged_run, pictures_run, table_run
-from strange import CLASSES, STRANGE
+from exchanged import CLASSES, STRANGE, ids_run, judged_run, pictures_run, table_run
 
 
 @pytest.fixture(scope="session")

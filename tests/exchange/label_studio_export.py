@@ -2,7 +2,7 @@
 
     LABEL_STUDIO_ENABLE_LEGACY_API_TOKEN=true label-studio start --no-browser --port 8123 \
         --username ann@example.com --password local-only-1 --user-token 0123456789abcdef0123456789abcdef01234567
-    PYTHONPATH=tests/review python tests/exchange/label_studio_export.py
+    python tests/exchange/label_studio_export.py
 
 Label Studio 1.23.2 made those that are here. Of the tasks in their order, the first is answered by the given label, the
 second by another class, the third is a bad sample, the fourth is cancelled, the fifth is answered twice (by another
@@ -14,8 +14,7 @@ import tempfile
 import urllib.request
 from pathlib import Path
 
-from made import ids_run
-from strange import CLASSES, STRANGE
+from exchanged import CLASSES, STRANGE, ids_run
 
 from labelmend.exchange.formats import export_files
 from labelmend.exchange.suspects import find_suspects

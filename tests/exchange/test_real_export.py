@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from strange import STRANGE
+from exchanged import STRANGE
 
 from labelmend.exchange.formats import import_file
 

@@ -221,7 +221,7 @@ def test_suggestions_that_nobody_touched_are_no_answers(to, name, run_of, tmp_pa
 
 
 def test_images_whose_ids_are_not_their_names_are_found_by_their_files(tmp_path, made, said):
-    from made import SHAPES, judged_run, shape
+    from exchanged import SHAPES, judged_run, shape
 
     lines = ["image,label,id"]
     for row in range(12):
@@ -354,7 +354,7 @@ def test_images_that_have_no_file_go_to_label_studio_inside_the_tasks(tmp_path):
     import base64
 
     import numpy as np
-    from made import judged_run
+    from exchanged import judged_run
 
     images = np.random.default_rng(0).integers(0, 255, (12, 8, 8), dtype=np.uint8)
     np.savez(tmp_path / "set.npz", x=images, y=np.arange(12) % 2)
