@@ -34,6 +34,8 @@ ALLOWED = {
     "report": LEAVES | {"detect", "mixture", "run"},
     "review": LEAVES | {"detect", "mixture", "run", "report", "data", "fix"},
     "faces": LEAVES | LIBRARY,
+    "hf": {"faces"},
+    "lightning": {"faces"},
     "reproduce": LEAVES | LIBRARY | {"faces", "__init__"},
     "__init__": LEAVES | LIBRARY | {"faces"},
     "__main__": {"faces", "reproduce"},

@@ -3,8 +3,8 @@
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-_SPEC = spec_from_file_location("runs_of_the_review", Path(__file__).parents[1] / "review" / "made.py")
-_runs = module_from_spec(_SPEC)  # by its path, as tests/detect has a module of the same name
+_SPEC = spec_from_file_location("runs_of_the_review", Path(__file__).parents[1] / "review" / "review_runs.py")
+_runs = module_from_spec(_SPEC)  # by its path: the folders of tests are no packages
 _SPEC.loader.exec_module(_runs)
 SHAPES, shape = _runs.SHAPES, _runs.shape
 ids_run, judged_run, pictures_run, table_run = _runs.ids_run, _runs.judged_run, _runs.pictures_run, _runs.table_run

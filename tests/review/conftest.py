@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made import ids_run, pictures_run, table_run
+from review_runs import ids_run, pictures_run, table_run
 
 from labelmend.review.security import Gate
 from labelmend.review.server import Review, build_server, listen

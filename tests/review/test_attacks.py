@@ -8,8 +8,8 @@ import socket
 import time
 
 import pytest
-from made import SHAPES, ids_run, pictures_run, shape
 from PIL import Image
+from review_runs import SHAPES, ids_run, pictures_run, shape
 
 from labelmend.faces.commands.review import PASSWORD
 from labelmend.review import protocol, security

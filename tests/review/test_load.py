@@ -5,8 +5,8 @@ import time
 
 import numpy as np
 import pytest
-from made import ids_run, pictures_run
 from processes import Client, Command
+from review_runs import ids_run, pictures_run
 
 from labelmend.run.decisions import read_decisions
 

@@ -7,8 +7,8 @@ import time
 
 import numpy as np
 import pytest
-from made import SHAPES, N, ids_run, judged_run
 from PIL import Image
+from review_runs import SHAPES, N, ids_run, judged_run
 
 from labelmend.errors import InputError
 from labelmend.review.server import Review

@@ -142,10 +142,13 @@ def test_a_file_saved_by_a_spreadsheet_is_read_and_appended_to(tmp_path):
         "\ufeffid;decision;label;reviewer;time\r\nk\u00e4fer.png;RELABEL;dog;ann;\r\nb;;cat;;\r\n".encode()
     )
     log = DecisionLog(path, ids={"käfer.png", "b"}, classes=["cat", "dog"])
-    assert [(each.id, each.decision, each.label) for each in log.read()] == [("käfer.png", "relabel", "dog")]
+    assert [(each.id, each.decision, each.label) for each in log.read()] == [
+        ("käfer.png", "relabel", "dog"),
+        ("b", "relabel", "cat"),
+    ]
     log.append(said("b"))
     assert path.read_bytes().startswith(HEADER)
-    assert [each.id for each in log.read()] == ["käfer.png", "b"]
+    assert [each.id for each in log.read()] == ["käfer.png", "b", "b"]
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
-from made import ids_run, judged_run
 from payloads import PAYLOADS
+from review_runs import ids_run, judged_run
 
 from labelmend.data.sources import read_source
 from labelmend.run.decisions import Decision, DecisionLog, now, read_decisions, standing

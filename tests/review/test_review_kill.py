@@ -6,8 +6,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from made import ids_run
 from processes import Client, Command
+from review_runs import ids_run
 
 from labelmend.run.decisions import read_decisions
 
