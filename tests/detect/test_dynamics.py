@@ -196,6 +196,68 @@ def test_where_one_judge_finds_nothing_the_judge_of_predictions_counts():
     assert found.mixture is None
 
 
+def test_a_rough_judgement_is_by_margins_without_an_interval_or_by_predictions_where_they_form_no_groups():
+    logits, labels, _, _ = two_groups(np.random.default_rng(14), samples=600)
+    kept = ledger(logits, labels, keep=True)
+    rough, margins = judge_ledgers([kept], torch.from_numpy(labels), CLASSES, rough=True), by_margins([kept], labels)
+    assert np.array_equal(rough.probability, margins.probability)
+    assert rough.interval != margins.interval
+    kept.margins.fill_(-3.0)
+    kept.disagreement_rate.zero_()
+    rough = judge_ledgers([kept], torch.from_numpy(labels), CLASSES, rough=True)
+    assert np.array_equal(rough.probability, judge_predictions(labels, kept.mean_probs.numpy(), rough=True).probability)
+
+
+def test_a_sample_that_is_missing_from_a_pass_has_the_mean_of_the_others():
+    logits, labels, _, _ = two_groups(np.random.default_rng(15), samples=50)
+    kept, own = Ledger(50), torch.from_numpy(labels)
+    kept.keep_mean_probs(CLASSES)
+    kept.keep_mean_log_probs(CLASSES)
+    for number, one in enumerate(logits):
+        rows = torch.arange(50)[number % 2 :: 2]  # even samples in passes 0, 2 and 4, odd ones in 1 and 3
+        kept.open_pass()
+        kept.write(rows, own[rows], torch.from_numpy(one).float()[rows])
+    even, odd = ledger(logits[::2], labels, keep=True), ledger(logits[1::2], labels, keep=True)
+    for name in ("margins", "rival_log_odds", "disagreement_rate", "rivals", "rival_vote", "mean_probs", "counts"):
+        found = kept.recorded()[name]
+        assert torch.equal(found[::2], even.recorded()[name][::2]), name
+        assert torch.equal(found[1::2], odd.recorded()[name][1::2]), name
+    first = torch.from_numpy(logits[1]).float().log_softmax(dim=1)[1::2]
+    second = torch.from_numpy(logits[3]).float().log_softmax(dim=1)[1::2]
+    assert torch.allclose(kept.mean_log_probs[1::2].float(), (first + second) / 2, atol=0.01)
+
+
+def test_a_sample_that_several_networks_predict_in_one_pass_was_recorded_once():
+    logits, labels, _, _ = two_groups(np.random.default_rng(16), samples=50, passes=3)
+    kept, rows = ledger(logits[:2], labels, keep=True), torch.arange(50)
+    kept.open_pass()
+    for _ in range(2):
+        kept.write(rows, torch.from_numpy(labels), torch.from_numpy(logits[2]).float())
+    assert (kept.counts == 3).all()
+
+
+def test_a_ledger_of_version_0_1_has_recorded_every_sample_in_every_pass():
+    logits, labels, _, _ = two_groups(np.random.default_rng(17), samples=50)
+    kept, taken = ledger(logits, labels), Ledger(50)
+    state = {name: value for name, value in kept.state_dict().items() if name != "counts"}
+    taken.load_state_dict(state)
+    assert torch.equal(taken.counts, kept.counts)
+    assert (taken.counts == 5).all()
+
+
+def test_records_with_weights_give_weighted_means():
+    logits, labels, _, _ = two_groups(np.random.default_rng(18), samples=50, passes=3)
+    kept, own, weights = Ledger(50), torch.from_numpy(labels), torch.tensor([0.2, 0.5, 0.1])
+    kept.keep_weights()
+    kept.keep_mean_probs(CLASSES)
+    for one, weight in zip(logits, weights, strict=True):
+        kept.open_pass()
+        kept.write(torch.arange(50), own, torch.from_numpy(one).float(), weight=weight)
+    probs = torch.from_numpy(softmax(logits))
+    assert torch.allclose(kept.mean_probs, (weights[:, None, None] * probs).sum(dim=0) / 0.8, atol=1e-6)
+    assert torch.allclose(kept.weights, torch.tensor(0.8))
+
+
 def test_mean_probabilities_of_several_networks_are_averaged():
     logits, labels, _, _ = two_groups(np.random.default_rng(10))
     first, second = ledger(logits, labels, keep=True), ledger(logits * 0.3, labels, keep=True)

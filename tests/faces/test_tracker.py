@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from predicted import CLASSES, LABELS, SAMPLES, logits_of
+from predicted import CLASSES, LABELS, SAMPLES, logits_of, rows_of
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 from torch import nn
@@ -17,7 +17,6 @@ from torch.nn import functional as F  # noqa: N812
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import labelmend as lm
-from labelmend.detect.ledger import Ledger
 from labelmend.faces import mixing, recorder, tracker
 from labelmend.parts.mixing import mix_along
 
@@ -38,6 +37,13 @@ def observed(watcher, epochs=6, rows=None, size=16):
 def observed_epoch(watcher, index, logits):
     watcher.observe(index, logits)
     watcher.end_epoch()
+
+
+def weight_of(index, epoch):
+    """How much an epoch counts in which these samples were seen: a (1 - a)^2, a the share of labels it predicts."""
+    agreed = sum(int(logits_of(torch.tensor([i]), epoch)[0].argmax()) == int(LABELS[i]) for i in index.tolist())
+    share = (agreed + 1) / (len(index) + 2)
+    return share * (1 - share) ** 2
 
 
 def recorded(watcher):
@@ -125,39 +131,38 @@ def test_mixing_depends_on_the_seed_and_the_step_and_leaves_the_callers_generato
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_watching_records_what_a_ledger_records_whatever_the_batches():
-    kept = Ledger(SAMPLES)
-    kept.keep_mean_probs(CLASSES)
-    for epoch in range(6):
-        kept.open_pass((epoch + 1) / 6)
-        kept.write(torch.arange(SAMPLES), LABELS, logits_of(torch.arange(SAMPLES), epoch))
-    assert same(recorded(observed(made(epochs=6))), kept.recorded())
-    assert same(recorded(observed(made(epochs=6), size=7)), kept.recorded())
+def test_batches_of_any_size_give_the_same_record():
+    whole = recorded(observed(made(), size=SAMPLES))
+    assert same(recorded(observed(made(), size=7)), whole)
+    assert same(recorded(observed(made(epochs=6))), whole)
 
 
 def test_losses_are_recorded_as_observations_are():
-    watcher = made(epochs=6)
+    watcher = made()
     for epoch in range(6):
         for index in torch.arange(SAMPLES).split(32):
             watcher.loss(logits_of(index, epoch).requires_grad_(), index)
         watcher.end_epoch()
-    assert same(recorded(watcher), recorded(observed(made(epochs=6))))
+    assert same(recorded(watcher), recorded(observed(made())))
 
 
 def test_means_of_a_sample_are_over_the_passes_in_which_it_was_seen():
     rng = torch.Generator().manual_seed(0)
     rows = [torch.randperm(SAMPLES, generator=rng)[:60] for _ in range(8)]
-    watcher = observed(made(warm_up=0), epochs=8, rows=rows)
+    kept = observed(made(), epochs=8, rows=rows).ledger
+    weights = [weight_of(rows[epoch], epoch) for epoch in range(8)]
     for sample in range(SAMPLES):
         seen = [epoch for epoch in range(8) if sample in rows[epoch]]
+        weight = torch.tensor([weights[epoch] for epoch in seen])
+        weight = weight / weight.sum()
         probs = torch.stack([logits_of(torch.tensor([sample]), epoch)[0].softmax(0) for epoch in seen])
         own = probs[:, LABELS[sample]]
         margin = (1 - own + 1e-4).log() - (own + 1e-4).log()
         rival = probs.scatter(1, LABELS[sample].expand(len(seen), 1), 0).max(dim=1).values
-        assert watcher.ledger.counts[sample] == len(seen)
-        assert watcher.ledger.mean_probs[sample].numpy() == pytest.approx(probs.mean(dim=0).numpy(), abs=1e-5)
-        assert float(watcher.ledger.margins[sample]) == pytest.approx(float(margin.mean()), abs=1e-4)
-        assert float(watcher.ledger.disagreement_rate[sample]) == pytest.approx(float((rival > own).float().mean()))
+        assert kept.counts[sample] == len(seen)
+        assert kept.mean_probs[sample].numpy() == pytest.approx((weight @ probs).numpy(), abs=1e-5)
+        assert float(kept.margins[sample]) == pytest.approx(float(weight @ margin), abs=1e-4)
+        assert float(kept.disagreement_rate[sample]) == pytest.approx(float(weight @ (rival > own).float()), abs=1e-5)
 
 
 def test_a_sample_that_is_seen_late_is_not_averaged_with_zeros():
@@ -202,16 +207,22 @@ def test_samples_that_were_never_seen_are_named_or_left_out():
     assert watcher.noisy_probability[10] > 0.5
 
 
-def test_epochs_before_the_first_fifth_do_not_count_and_without_a_number_the_warm_up_does_not():
-    whole, told = observed(made(warm_up=0), epochs=10), observed(made(epochs=10), epochs=10)
-    later = made(warm_up=0)
-    for epoch in range(2, 10):
-        later.observe(torch.arange(SAMPLES), logits_of(torch.arange(SAMPLES), epoch))
-        later.end_epoch()
-    assert torch.equal(told.ledger.margins, later.ledger.margins)
-    assert not torch.equal(told.ledger.margins, whole.ledger.margins)
-    assert torch.equal(observed(made(warm_up=2), epochs=10).ledger.margins, later.ledger.margins)
-    assert (made(epochs=40).warm_up, made().warm_up, made(epochs=1).warm_up) == (10, 5, 1)
+def test_epochs_in_which_all_labels_are_memorised_hardly_count():
+    watcher = observed(made(), epochs=4)
+    before = watcher.table()
+    for _ in range(40):
+        watcher.observe(torch.arange(SAMPLES), 8 * F.one_hot(LABELS, CLASSES).float())
+        watcher.end_epoch()
+    table = watcher.table()
+    assert set(table.suspects()) == set(before.suspects()) == set(range(0, 90, 10))
+    assert np.abs(table["margin"] - before["margin"]).max() < 1.5  # of the ten that equal weights would give
+    assert (watcher.ledger.counts == 44).all()
+
+
+def test_the_warm_up_is_a_quarter_of_the_epochs_or_five():
+    assert [made(epochs=epochs).warm_up for epochs in (40, 6, 1)] == [10, 2, 1]
+    assert made().warm_up == 5
+    assert made(epochs=40, warm_up=3).warm_up == 3
 
 
 @pytest.mark.parametrize(
@@ -388,10 +399,10 @@ def test_no_more_bytes_are_kept_than_documented():
         watcher.end_epoch()
         kept = [value for owner in (watcher, watcher.recorder, watcher.ledger) for value in vars(owner).values()]
         found = sum(value.nbytes for value in kept if isinstance(value, torch.Tensor))
-        assert found // 20_000 == watcher.bytes_per_sample == 46 + 4 * classes
-    assert "46 and 4 for each class" in lm.Tracker.__doc__
+        assert found // 20_000 == watcher.bytes_per_sample == 50 + 4 * classes
+    assert "50 and 4 for each class" in lm.Tracker.__doc__
     page = Path(__file__).parents[2] / "docs/faces/pytorch.md"
-    assert "46 bytes a sample and 4 for each class" in page.read_text()
+    assert "50 bytes a sample and 4 for each class" in page.read_text()
 
 
 class Ops(TorchDispatchMode):
@@ -445,16 +456,20 @@ def test_two_processes_end_with_one_record_of_every_sample(tmp_path):
     assert first["fixed"] == second["fixed"]
     assert first["learned"] == second["learned"]
     assert first["learned"]["ids"] == [str(row) for row in range(len(first["learned"]["ids"]))]
-    assert set(first["learned"]["counts"]) == {4}
+    assert set(first["learned"]["counts"]) == {5}
     wrong, rank = np.array(first["learned"]["wrong"]), np.array(first["learned"]["rank"])
     assert roc_auc_score(wrong, -rank) > 0.9
     assert "another process" in second["refused"]
     assert "sample 1 was recorded 2 times" in first["refused"]
-    # What one process records of the same predictions, without the sample that nobody had in the third epoch.
-    alone = made(epochs=5)
-    for epoch in range(5):
-        index = torch.arange(SAMPLES)[: SAMPLES - (epoch == 2)]
-        alone.observe(index, logits_of(index, epoch))
-        alone.end_epoch()
-    for name, values in recorded(alone).items():
-        assert first["fixed"][name] == values.tolist(), name
+    # Each row is as in a process that is alone with the samples of its owner; of those that both have, the first owns.
+    alone = []
+    for rank in (0, 1):
+        watcher = made()
+        for epoch in range(5):
+            index = rows_of(rank, epoch)
+            watcher.observe(index, logits_of(index, epoch))
+            watcher.end_epoch()
+        alone.append(recorded(watcher))
+    for name, values in first["fixed"].items():
+        assert values == [*alone[0][name][:60].tolist(), *alone[1][name][60:].tolist()], name
+    assert first["fixed"]["counts"] == [5] * 89 + [4]

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import torch
-from predicted import CLASSES, LABELS, SAMPLES, logits_of
+from predicted import CLASSES, LABELS, logits_of, rows_of
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
@@ -15,11 +15,9 @@ import labelmend as lm
 
 def fixed(rank):
     """What is recorded of known predictions that the processes have unequal parts of, some of them both."""
-    watcher = lm.Tracker(LABELS, CLASSES, epochs=5)
+    watcher = lm.Tracker(LABELS, CLASSES)
     for epoch in range(5):
-        index = torch.arange(SAMPLES)[: SAMPLES - (epoch == 2)]
-        mine = index[:60] if rank == 0 else index[50:]
-        for part in mine.split(25):
+        for part in rows_of(rank, epoch).split(25):
             watcher.observe(part, logits_of(part, epoch))
         watcher.end_epoch()
     return {name: values.tolist() for name, values in watcher.ledger.recorded().items()}

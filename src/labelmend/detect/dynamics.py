@@ -65,17 +65,19 @@ def judge_ledgers(
 
     `by_predictions` leaves the margins out, which tell nothing more where labels were held out or corrected by the same
     judge; the networks that predicted then learned other samples, unless not `held_out`. `average` is that of
-    `judge_predictions`. A `rough` judgement rests on the margins alone and has no interval, which is enough to train
-    by. Paper: judges by the loss of one epoch and has no such step. What is averaged over training
-    ranks labels better, as Pleiss et al. (2020) found for margins between logits.
+    `judge_predictions`. A `rough` judgement is by the margins where they form two groups and else by predictions, and
+    has no interval, which is enough to train by. Paper: judges by the loss of one epoch and has no such step. What is
+    averaged over training ranks labels better, as Pleiss et al. (2020) found for margins between logits.
     """
     means = [ledger.mean_probs for ledger in ledgers]
     if rough or any(mean is None for mean in means):
-        return _judge_margins(ledgers, labels.cpu(), classes, rough=rough)
+        by_margins = _judge_margins(ledgers, labels.cpu(), classes, rough=rough)
+        if by_margins.finding == FOUND or any(mean is None for mean in means):
+            return by_margins
     mean = torch.stack([mean.float().cpu() for mean in means if mean is not None]).mean(dim=0)
     in_sample = by_predictions and not held_out
-    judged = judge_predictions(labels.cpu().numpy(), mean.numpy(), in_sample=in_sample, average=average)
-    return judged if by_predictions else _combined(_judge_margins(ledgers, labels.cpu(), classes), judged)
+    judged = judge_predictions(labels.cpu().numpy(), mean.numpy(), rough=rough, in_sample=in_sample, average=average)
+    return judged if by_predictions or rough else _combined(_judge_margins(ledgers, labels.cpu(), classes), judged)
 
 
 def _combined(margins: Judgement, predictions: Judgement) -> Judgement:

@@ -24,7 +24,8 @@ class Ledger:
     Of the last pass: `losses` and, where a method asks for them, `features`, the input of the network's last layer.
 
     Means over the passes that count, which are those after the first fifth of the run. A sample may be missing from a
-    pass: each mean is over the passes in which the sample was recorded, and `counts` are how many these are.
+    pass: each mean is over the passes in which the sample was recorded, and `counts` are how many these are. Where
+    records have weights, `weights` are the sums of them, and the means are weighted.
 
     - `margins`: log-odds against the given label, log (1 - p) - log p;
     - `rival_log_odds`: log p(rival) - log p(given), where a sample's rival is its most probable other class;
@@ -46,12 +47,17 @@ class Ledger:
         self.guesses = torch.zeros(samples, dtype=torch.int32, device=device)
         self.certainties = torch.zeros(samples, device=device)
         self.counts = torch.zeros(samples, dtype=torch.int32, device=device)
+        self.weights: Tensor | None = None
         self.mean_probs: Tensor | None = None
         self.mean_log_probs: Tensor | None = None
         self.features: Tensor | None = None
         self.newest = 0.0
         self.passes = 0
         self.ripe = False
+
+    def keep_weights(self) -> None:
+        """Keep how much was recorded of each sample, where not every record counts alike."""
+        self.weights = torch.zeros_like(self.losses)
 
     def keep_mean_probs(self, classes: int, *, newest: float = 0.0) -> None:
         """Keep the mean probability of every class over the passes that count, unless that takes more than 512 MiB.
@@ -104,6 +110,8 @@ class Ledger:
         """Forget the means so far; the next pass is the first that counts."""
         self.passes = 0
         self.counts.zero_()
+        if self.weights is not None:
+            self.weights.zero_()
 
     def open_pass(self, progress: float = 1.0) -> None:
         """Another pass over the samples begins, when this share of the run's epochs is finished."""
@@ -112,11 +120,26 @@ class Ledger:
             self.restart()
         self.passes += 1
 
-    def write(self, index: Tensor, labels: Tensor, logits: Tensor, features: Tensor | None = None) -> None:
-        """Record one batch of the pass that is open: positions [n], given labels [n] and logits [n, C]."""
+    def write(
+        self,
+        index: Tensor,
+        labels: Tensor,
+        logits: Tensor,
+        features: Tensor | None = None,
+        *,
+        weight: Tensor | None = None,
+    ) -> None:
+        """Record one batch of the pass that is open: positions [n], given labels [n] and logits [n, C].
+
+        Where weights are kept, `weight`, a scalar above 0, is that of these records in the means.
+        """
         # Several networks may predict a sample in one pass, each in place of the one before: that is one pass still.
         count = (self.counts.index_select(0, index) + 1).clamp(max=self.passes)
         self.counts.index_copy_(0, index, count)
+        if self.weights is not None and weight is not None:
+            total = self.weights.index_select(0, index) + weight
+            self.weights.index_copy_(0, index, total)
+            count = total / weight
         if self.features is not None and features is not None:
             self.features[index] = features.half()
         probabilities = logits.softmax(dim=1)

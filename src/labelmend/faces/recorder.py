@@ -22,21 +22,27 @@ class Recorder:
 
     A pass is an epoch of training or a sweep over the samples. Until it is closed, nothing waits for a GPU: the range
     of indices is checked when the pass is closed, and earlier only on a CPU. `repeats` allows a sample to occur more
-    than once in a pass. `progress` is the share of the run that is done when the pass is closed.
+    than once in a pass.
+
+    A network that has come to believe the given labels tells no more of them. So records count by a (1 - a)^2, where a
+    is the share of labels, in the pass so far, that the network predicts: little at the start, when it has learned
+    nothing, and ever less as it memorises. The number of epochs need not be known.
     """
 
     def __init__(self, labels: Tensor, ledger: Ledger, *, repeats: bool) -> None:
         self.labels, self.ledger, self.repeats = labels, ledger, repeats
-        self.progress = 1.0
         self.seen = torch.zeros(len(labels), dtype=torch.int16, device=labels.device)
         self.outside = torch.zeros((), dtype=torch.int64, device=labels.device)
+        self.agreed = torch.zeros((), device=labels.device)
+        self.total = 0
         self.waiting: list[tuple[Tensor, Tensor]] = []
         self.rows = 0
         self.opened = False
 
     def to(self, device: torch.device) -> None:
         """Keep everything on this device."""
-        self.labels, self.seen, self.outside = (v.to(device) for v in (self.labels, self.seen, self.outside))
+        kept = self.labels, self.seen, self.outside, self.agreed
+        self.labels, self.seen, self.outside, self.agreed = (values.to(device) for values in kept)
         self.ledger.to(device)
 
     def add(self, index: Tensor, logits: Tensor) -> None:
@@ -58,7 +64,14 @@ class Recorder:
         self.outside += (inside != index).sum()
         self.seen.index_add_(0, inside, torch.ones_like(inside, dtype=self.seen.dtype))
         self._open()
-        self.ledger.write(inside, self.labels[inside].long(), logits.nan_to_num_(0.0, LARGEST, -LARGEST))
+        labels, logits = self.labels[inside].long(), logits.nan_to_num_(0.0, LARGEST, -LARGEST)
+        self.ledger.write(inside, labels, logits, weight=self._weight(labels, logits))
+
+    def _weight(self, labels: Tensor, logits: Tensor) -> Tensor:
+        self.agreed += (logits.argmax(dim=1) == labels).sum()
+        self.total += len(labels)
+        agreement = (self.agreed + 1) / (self.total + 2)
+        return agreement * (1 - agreement) ** 2
 
     def close(self) -> bool:
         """End the pass, and tell whether anything was recorded in it by any process."""
@@ -71,6 +84,8 @@ class Recorder:
             self._share()
         self.seen.zero_()
         self.outside.zero_()
+        self.agreed.zero_()
+        self.total = 0
         self.opened = False
         if failed:
             raise InputError(problem or "another process was given indices that cannot be used; its message says why")
@@ -83,7 +98,7 @@ class Recorder:
 
     def _open(self) -> None:
         if not self.opened:
-            self.ledger.open_pass(self.progress)
+            self.ledger.open_pass()
             self.opened = True
 
     def _problem(self) -> str | None:

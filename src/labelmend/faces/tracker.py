@@ -10,6 +10,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..core import generator
 from ..detect.dynamics import judge_ledgers
+from ..detect.judge import FOUND
 from ..detect.judged import as_array, class_positions
 from ..detect.ledger import Ledger
 from ..detect.summary import summarised
@@ -44,16 +45,17 @@ class Tracker:
     - `state_dict()` and `load_state_dict()` are for checkpoints: tensors and plain values.
 
     `labels` are positions in the classes or class names, [n], as array, tensor, list or Series. `classes` is how many
-    classes there are. `epochs`, if you know it, says how long the warm-up is, a quarter, and which epochs do not count
-    in the table, the first fifth; without it both are the `warm_up` of 5 epochs. `guess` is what a wrong label is moved
-    toward: the class that the sample was taken for most ("hard") or the mean prediction ("soft"). `ids` name the rows
-    of the table. `repeats=True` allows samples to occur more than once in an epoch, as in sampling with replacement.
+    classes there are. The warm-up is `warm_up` epochs; by default a quarter of the `epochs`, if you tell how many, and
+    else 5. A network that learns in two epochs what can be learned, as in fine-tuning, needs no more than 1 or 2.
+    `guess` is what a wrong label is moved toward: the class that the sample was taken for most ("hard") or the mean
+    prediction ("soft"). `ids` name the rows of the table. `repeats=True` allows samples to occur more than once in an
+    epoch, as in sampling with replacement. `seed` is that of the mixing.
 
     Batches may be of any size, samples may be missing from an epoch, and gradients may be accumulated over batches.
     Logits are [n, C] in any precision, on any device: nothing waits for a GPU before `end_epoch`. Where processes train
     together, each gives the indices of its own batches, and `end_epoch` puts together what all of them recorded.
 
-    It keeps `bytes_per_sample` bytes a sample, which are 46 and 4 for each class, and up to 4,096 predictions.
+    It keeps `bytes_per_sample` bytes a sample, which are 50 and 4 for each class, and up to 4,096 predictions.
 
     >>> import labelmend
     >>> tracker = labelmend.Tracker(torch.arange(60) % 3, classes=3)
@@ -61,7 +63,7 @@ class Tracker:
     >>> tracker.loss(logits, torch.arange(20))
     tensor(1.0986, grad_fn=<MeanBackward0>)
     >>> tracker.bytes_per_sample
-    58
+    62
     """
 
     def __init__(
@@ -88,10 +90,10 @@ class Tracker:
         self.epoch = self.step = 0
         self.stale = True
         ledger = Ledger(len(positions))
+        ledger.keep_weights()
         ledger.keep_mean_probs(classes)
         self.recorder = Recorder(torch.from_numpy(positions).int(), ledger, repeats=repeats)
         self.wrong = torch.zeros(len(positions))
-        self._begin_epoch()
 
     def __len__(self) -> int:
         return len(self.recorder.labels)
@@ -199,7 +201,7 @@ class Tracker:
                 f"nothing was recorded in {self.epoch} epochs: give predictions of unmixed inputs to observe or loss, "
                 "or call sweep before end_epoch"
             )
-        self._begin_epoch()
+        self.step = 0
 
     def table(self, *, partial: bool = False) -> LabelTable:
         """The label table, by all that was recorded; `partial` leaves out samples that were not recorded."""
@@ -242,16 +244,6 @@ class Tracker:
         self.epoch, self.step, self.stale = state["epoch"], state["step"], state["stale"]
         self.ledger.load_state_dict(state["ledger"])
         self.wrong.copy_(state["noisy_probability"])
-        self._set_progress()
-
-    def _begin_epoch(self) -> None:
-        self.step = 0
-        self._set_progress()
-
-    def _set_progress(self) -> None:
-        """Tell the recorder how far the run has come when this epoch ends; passes of the first fifth do not count."""
-        done = self.epoch + 1
-        self.recorder.progress = done / self.epochs if self.epochs else float(done > self.warm_up)
 
     def _check(self, logits: Tensor) -> None:
         """Refuse logits of another shape, and follow them to their device."""
@@ -281,7 +273,8 @@ class Tracker:
             ledger = self.ledger if len(rows) == len(self) else self.ledger.take(rows)
             judged = judge_ledgers([ledger], self.recorder.labels[rows].long(), self.classes, rough=True)
             self.wrong = torch.zeros_like(self.wrong)
-            self.wrong[rows] = torch.from_numpy(judged.probability).to(self.wrong)
+            if judged.finding == FOUND:
+                self.wrong[rows] = torch.from_numpy(judged.probability).to(self.wrong)
         self.stale = False
 
     def _one_hot(self, positions: Tensor) -> Tensor:
