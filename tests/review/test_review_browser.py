@@ -145,6 +145,7 @@ def whole_session(visit, served, run):
     page.wait_for_selector("[data-ready]")
     assert page.input_value("#order") == "teaches"
     assert decided(run) == session.expected
+    assert not {"null", "undefined", "NaN"} & set(page.inner_text("body").replace(".", " ").split())
     press(page, "f", "Tab", "Tab", "Tab", "ArrowDown", "Escape")
     until(lambda: page.input_value("#pair"))
     pair = [int(place) for place in page.input_value("#pair").split(" ")]
@@ -176,6 +177,8 @@ def whole_session(visit, served, run):
 def check_agreement(page, session, run, labelmend, tmp_path):
     """The page, decisions.csv and the commands `labels` and `apply` say the same."""
     assert decided(run) == session.expected
+    assert "null" not in page.inner_text("body")
+    assert "undefined" not in page.inner_text("body")
     assert f"{len(session.expected)} answers in all" in page.text_content("#counts")
     table = tmp_path / "all.csv"
     ended = labelmend("labels", run.path, "--verdict", "keep,relabel,look", "--out", table)

@@ -38,8 +38,9 @@ export class Grid {
     } else {
       card.append(...sample.cells.map(([name, value]) => make("span", { class: "cell text" }, make("span", { class: "aside" }, `${name} `), value)));
     }
-    const labels = make("span", { class: "labels" }, named(classes[sample.given], "del"));
-    if (sample.suggested !== sample.given) labels.append(make("span", { class: "arrow", "aria-hidden": "true" }, " → "), make("span", { class: "unseen" }, ", suggested "), named(classes[sample.suggested], "ins"));
+    const suggested = sample.suggested !== sample.given;
+    const labels = make("span", { class: "labels" }, named(classes[sample.given], suggested ? "del" : "b"));
+    if (suggested) labels.append(make("span", { class: "arrow", "aria-hidden": "true" }, " → "), make("span", { class: "unseen" }, ", suggested "), named(classes[sample.suggested], "ins"));
     const meter = make("span", { class: "meter", "aria-hidden": "true" });
     meter.style.setProperty("--v", sample.probability);
     card.append(labels, make("span", { class: "line" }, meter, sample.probability.toFixed(2)), make("span", { class: "answer" }), make("span", { class: "id text" }, sample.id));

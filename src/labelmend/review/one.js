@@ -138,7 +138,7 @@ export function opinions(decided, classes) {
 export function showOne(sample, start, { blind = false, opening = false } = {}) {
   const { classes, verdicts } = start;
   const suggested = sample.suggested !== sample.given;
-  const question = ["Labelled ", named(classes[sample.given], "del")];
+  const question = ["Labelled ", named(classes[sample.given], suggested ? "del" : "b")];
   if (suggested) question.push(make("span", { class: "arrow", "aria-hidden": "true" }, " → "), make("span", { class: "unseen" }, ", suggested "), named(classes[sample.suggested], "ins"));
   find("question").replaceChildren(...question);
   const meter = make("span", { class: "meter", "aria-hidden": "true" });
@@ -151,7 +151,7 @@ export function showOne(sample, start, { blind = false, opening = false } = {}) 
   const beside = sample.kind === "cells" ? [] : [shownLike(sample.like_rival, sample.rival, classes, sample.kind), shownLike(sample.like_given, sample.given, classes, sample.kind)];
   find("beside").replaceChildren(...beside.filter(Boolean));
   const sure = suggested ? `the suggestion is right with probability ${sample.confidence.toFixed(3)}` : `the label is right with probability ${sample.confidence.toFixed(3)}`;
-  find("facts").replaceChildren(named(sample.id, "span"), ` · ${sure}`, sample.here ? null : " · not in the data set any more");
+  find("facts").replaceChildren(named(sample.id, "span"), ` · ${sure}${sample.here ? "" : " · not in the data set any more"}`);
 }
 
 /** A sample in a sentence, for those who hear the page. */

@@ -96,10 +96,11 @@ function showEnd(before) {
 }
 
 function showAnswers(sample) {
-  find("keep").querySelector("b").textContent = className(sample.given);
+  const many = mode === "grid" && grid.selected.size > 1 ? `${grid.selected.size} samples` : null;
   const suggested = sample.suggested !== sample.given;
-  find("take").querySelector("b").textContent = suggested ? className(sample.suggested) : "none";
-  find("take").disabled = !suggested && mode === "one";
+  find("keep").querySelector("b").textContent = many ?? className(sample.given);
+  find("take").querySelector("b").textContent = many ?? (suggested ? className(sample.suggested) : "none");
+  find("take").disabled = !many && !suggested && mode === "one";
   showLikely(find("likely"), sample.likely, sample.given, start.classes, (place) => answer("relabel", place));
 }
 
@@ -300,20 +301,29 @@ function showState(now) {
   const done = now.suspects ? now.suspects_decided : now.decided;
   find("bar").max = Math.max(1, of);
   find("bar").value = done;
-  const parts = [`${count(done)} of ${count(of)} ${now.suspects ? "suspects" : "samples"} decided`, `${count(now.decided)} answers in all`];
-  const counts = find("counts");
-  counts.replaceChildren(parts.join(" · "));
-  if (now.conflicts) {
-    const button = make("button", { type: "button", class: "link" }, `${count(now.conflicts)} ${now.conflicts === 1 ? "conflict" : "conflicts"}`);
-    button.addEventListener("click", () => { find("shown").value = "conflicts"; find("verdict").value = "any"; filtered(); });
-    counts.append(" · ", button);
-  }
+  showCounts([`${count(done)} of ${count(of)} ${now.suspects ? "suspects" : "samples"} decided`, `${count(now.decided)} answers in all`], now.conflicts);
   showEstimate(now);
   const others = Object.keys(now.reviewers).filter((name) => name !== reviewer());
   find("others").textContent = others.length ? `and ${others.join(", ")}` : "";
   find("notes").hidden = !now.notes.length;
   find("notes").replaceChildren(...now.notes.map((note) => make("p", {}, note)));
   if (opened) refetch();
+}
+
+/** Written anew only where something changed: a button that has the focus keeps it. */
+function showCounts(parts, conflicts) {
+  const counts = find("counts"), all = [...parts, conflicts].join(" ");
+  if (counts.dataset.shown === all) return;
+  counts.dataset.shown = all;
+  counts.replaceChildren(parts.join(" · "));
+  if (!conflicts) return;
+  const button = make("button", { type: "button", class: "link" }, `${count(conflicts)} ${conflicts === 1 ? "conflict" : "conflicts"}`);
+  button.addEventListener("click", () => {
+    find("shown").value = "conflicts";
+    find("verdict").value = "any";
+    filtered();
+  });
+  counts.append(" · ", button);
 }
 
 function showEstimate(now) {
