@@ -149,7 +149,7 @@ def _keep_state(trainer: Any, tracker: Tracker) -> None:
     def resumed(resume_from_checkpoint: Any = None, *args: Any, **more: Any) -> Any:
         folder = resume_from_checkpoint
         if folder is True:
-            folder = get_last_checkpoint(trainer.args.output_dir)
+            folder = get_last_checkpoint(trainer.args.output_dir)  # type: ignore[no-untyped-call, unused-ignore]
         if folder:
             load_state(tracker, Path(folder))
         return train(resume_from_checkpoint, *args, **more)
@@ -201,9 +201,9 @@ def _epochs(trainer: Any) -> int:
     """Epochs that the Trainer will make."""
     args = trainer.args
     if args.max_steps <= 0:
-        return math.ceil(args.num_train_epochs)
-    batches = math.ceil(len(trainer.train_dataset) / (args.train_batch_size * max(args.world_size, 1)))
-    return math.ceil(args.max_steps / max(1, math.ceil(batches / args.gradient_accumulation_steps)))
+        return math.ceil(float(args.num_train_epochs))
+    batches: int = math.ceil(len(trainer.train_dataset) / (args.train_batch_size * max(args.world_size, 1)))
+    return math.ceil(int(args.max_steps) / max(1, math.ceil(batches / int(args.gradient_accumulation_steps))))
 
 
 def _module(name: str) -> Any:

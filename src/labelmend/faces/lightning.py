@@ -16,7 +16,7 @@ try:
     from lightning.pytorch import Callback
 except ImportError:
     try:
-        from pytorch_lightning import Callback
+        from pytorch_lightning import Callback  # type: ignore[assignment, unused-ignore]
     except ImportError:
         raise InputError("labelmend.lightning needs Lightning: pip install 'labelmend[lightning]'") from None
 
@@ -138,7 +138,7 @@ def _parted(batch: Any) -> tuple[Any, Tensor]:
     """What a batch was, and the positions of its samples."""
     if not isinstance(batch, Positioned):
         raise InputError("a training batch has no positions: give fit labelmend.lightning.indexed(loader)")
-    return batch.batch, batch.index
+    return batch.batch, batch.positions
 
 
 @contextmanager

@@ -52,7 +52,7 @@ class Positioned(NamedTuple):
     """A batch, and the positions of its samples, [n]."""
 
     batch: Any
-    index: Tensor
+    positions: Tensor
 
 
 class Collated:
@@ -107,10 +107,14 @@ def indexed(loader: DataLoader[Any]) -> DataLoader[Any]:
     if loader.batch_size is None and loader.batch_sampler is None:
         raise InputError("a DataLoader with batch_size=None makes no batches; give it a batch size")
     if type(loader.batch_sampler) is BatchSampler:
-        batches = {"batch_size": loader.batch_size, "sampler": loader.sampler, "drop_last": loader.drop_last}
+        batches: dict[str, Any] = {
+            "batch_size": loader.batch_size,
+            "sampler": loader.sampler,
+            "drop_last": loader.drop_last,
+        }
     else:
         batches = {"batch_sampler": loader.batch_sampler}
     same = ("num_workers", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "generator")
-    more = {name: getattr(loader, name) for name in (*same, "prefetch_factor", "persistent_workers")}
+    more: dict[str, Any] = {name: getattr(loader, name) for name in (*same, "prefetch_factor", "persistent_workers")}
     samples = Placed(loader.dataset)
     return DataLoader(samples, collate_fn=Collated(loader.collate_fn, pairs=True), **batches, **more)
