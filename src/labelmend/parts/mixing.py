@@ -22,7 +22,7 @@ def draw_share(alpha: float, rng: torch.Generator) -> float:
 
 
 def draw_partner(step: Step) -> Tensor:
-    """A permutation of the batch, on its device."""
+    """A permutation of the batch on its device, [n]."""
     return to_device(torch.randperm(len(step.batch), generator=step.rng), step.batch.labels.device)
 
 
@@ -45,7 +45,7 @@ def mix_along(order: Tensor, share: float, *, unmixed: Tensor | None = None) -> 
 
 @dataclass(frozen=True)
 class Mixup:
-    """Mixup with one share a batch from Beta(alpha, alpha) (Eqs. 11-12)."""
+    """Mixup with one share a batch from Beta(alpha, alpha), as partners and shares [n] (Eqs. 11-12)."""
 
     alpha: float
 

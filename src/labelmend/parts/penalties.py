@@ -17,7 +17,7 @@ class UniformPrior:
     eta: float
 
     def __call__(self, logits: Tensor) -> Tensor:
-        """A scalar; zero when the mean prediction is uniform."""
+        """A scalar from logits [n, C]; zero when the mean prediction is uniform."""
         log_prior = -math.log(logits.shape[1])
         mean = logits.softmax(dim=1).mean(dim=0).clamp_min(1e-8)
         return self.eta * (log_prior - mean.log()).mean()
@@ -37,13 +37,13 @@ class EstimatedPrior:
     shares: Tensor | None = None
 
     def begin(self, labels: Tensor, classes: int) -> None:
-        """Take the shares of these labels; each class counts one label more, so that none is impossible."""
+        """Take the shares of these labels, [n]; each class counts one label more, so that none is impossible."""
         counts = torch.bincount(labels, minlength=classes).float()
         equal = float(counts.max()) <= self.tolerated * float(counts.min())
         self.shares = None if equal else (counts + 1) / (counts + 1).sum()
 
     def __call__(self, logits: Tensor) -> Tensor:
-        """A scalar; zero when the mean prediction has the shares of the labels."""
+        """A scalar from logits [n, C]; zero when the mean prediction has the shares of the labels."""
         if self.shares is None:
             return UniformPrior(self.eta)(logits)
         mean = logits.softmax(dim=1).mean(dim=0).clamp_min(1e-8)

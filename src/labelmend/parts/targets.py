@@ -15,23 +15,23 @@ Predictions = Callable[[Step], Tensor]
 
 
 def given(step: Step) -> Tensor:
-    """The observed labels, one-hot."""
+    """The observed labels, one-hot, [n, C]."""
     return step.labels
 
 
 def hard(logits: Tensor, epoch: int) -> Tensor:
-    """The most probable class, one-hot: z in Eq. 10."""
+    """The most probable class of logits [n, C], one-hot, [n, C]: z in Eq. 10."""
     return F.one_hot(logits.argmax(dim=1), logits.shape[1]).to(logits.dtype)
 
 
 def soft(logits: Tensor, epoch: int) -> Tensor:
-    """The predicted probabilities: h in place of z."""
+    """The probabilities of logits [n, C], [n, C]: h in place of z."""
     return logits.softmax(dim=1)
 
 
 @dataclass(frozen=True)
 class Tempered:
-    """Probabilities sharpened by a temperature that depends on the epoch (Eq. 16)."""
+    """Probabilities [n, C] of logits [n, C], sharpened by a temperature that depends on the epoch (Eq. 16)."""
 
     temperature: Callable[[int], float]
 
@@ -51,7 +51,7 @@ def moved_toward(labels: Tensor, guess: Tensor, share: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Corrected:
-    """(1 - w) y + w z: each label moved toward the guess by its share w (Eq. 10).
+    """(1 - w) y + w z, [n, C]: each label moved toward the guess by its share w, [n] (Eq. 10).
 
     Without mixing, the step's own predictions make the guess; with it, `predictions` say what the unmixed inputs are.
     """

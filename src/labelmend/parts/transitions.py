@@ -8,7 +8,10 @@ from ..core import LEAST_BELIEF
 
 
 def forward_cross_entropy(logits: Tensor, labels: Tensor, transition: Tensor) -> Tensor:
-    """-log sum_i p_i T[i, given], [n]: the given labels against what the noise makes of the predictions."""
+    """-log sum_i p_i T[i, given], [n]: the given labels against what the noise makes of the predictions.
+
+    Logits are [n, C], labels [n] and the transition matrix [C, C].
+    """
     reached = transition.clamp_min(torch.finfo(transition.dtype).tiny).log().t()[labels]
     return -torch.logsumexp(logits.log_softmax(dim=1) + reached, dim=1)
 
@@ -16,6 +19,7 @@ def forward_cross_entropy(logits: Tensor, labels: Tensor, transition: Tensor) ->
 def backward_cross_entropy(logits: Tensor, labels: Tensor, inverse: Tensor) -> Tensor:
     """sum_j inverse(T)[given, j] * -log p_j, [n]: its mean over noisy labels is the loss of the right label.
 
+    Logits are [n, C], labels [n] and the inverse [C, C].
     The mean is kept by any bounds on -log p_j, as long as they are the same for all classes.
     """
     losses = -(logits.softmax(dim=1) + LEAST_BELIEF).log()
