@@ -92,6 +92,14 @@ def test_the_classifier_finds_as_much_as_clean_learning_in_the_committed_results
         assert mean(f"labelmend, {name}") >= mean(f"cleanlab, {name}")
 
 
+def test_the_page_on_decisions_shows_the_committed_simulations(benchmark):
+    script, page = benchmark("reviewing"), (ROOT / "docs/review.md").read_text()
+    rows = results_of("reviewing")
+    assert script.summary(rows) in page
+    rows[0]["high"] += 1
+    assert script.summary(rows) not in page
+
+
 def test_the_table_of_readme_shows_the_committed_results(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     from readme_table import filled

@@ -16,7 +16,7 @@ ROWS = {id: Row(**{"name": id} | row) for id, row in DECLARED["rows"].items()}
 CIRCUMSTANCES = {field.name for field in fields(TrainConfig) if field.metadata["circumstance"]}
 """Where and how a run is made, which does not make it another one."""
 LATER: dict[str, Any] = {"time": None, "features": None, "unfreeze": False} | dict.fromkeys(
-    ("columns", "drop_columns", "category", "text_column")
+    ("columns", "drop_columns", "category", "text_column", "decisions")
 )
 """Options that are younger than published results, with the values that leave a run as it was."""
 KEY_DIGITS = 16
