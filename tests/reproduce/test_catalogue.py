@@ -100,6 +100,7 @@ OTHER = {
     "trusted": "3-per-class", "test": "b", "image_column": "c", "label_column": "d", "id_column": "e", "size": 7,
     "skip_bad": True, "init": "f", "limit": 7, "seed": 7, "settings": {"eta": 7}, "time": "7m",
     "features": "j", "unfreeze": True, "columns": "k", "drop_columns": "l", "category": "m", "text_column": "n",
+    "decisions": "o",
 }  # fmt: skip
 CIRCUMSTANCES = {
     "out": "g", "root": "h", "memory": 7.0, "workers": 7, "device": "cpu", "compile": "on", "threads": 7,

@@ -211,13 +211,14 @@ def _whole(content: bytes) -> int:
 
     A newline ends a line if it stands outside of quotes, that is, after an even number of them.
     """
-    end, quotes, place = 0, 0, 0
-    if content.count(b'"') % 2 == 0:
-        end = content.rfind(b"\n") + 1
-    else:
-        for line in content.splitlines(keepends=True):
-            quotes, place = quotes + line.count(b'"'), place + len(line)
-            end = place if quotes % 2 == 0 and line.endswith(b"\n") else end
+    quotes, end = content.count(b'"'), len(content)
+    while end:
+        found = content.rfind(b"\n", 0, end)
+        quotes -= content.count(b'"', found + 1, end)
+        end = found + 1
+        if quotes % 2 == 0:
+            break
+        end = found
     rest = content[end:].decode(errors="surrogateescape")
     cells = next(csv.reader(io.StringIO(rest, newline="")), []) if rest.count('"') % 2 == 0 else []
     return len(content) if len(cells) == len(COLUMNS) and TIME.fullmatch(cells[-1]) else end
