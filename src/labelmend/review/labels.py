@@ -46,6 +46,11 @@ class JudgedLabels:
         return {id: row for row, id in enumerate(self.ids)}
 
     @cached_property
+    def class_of(self) -> dict[str, int]:
+        """The position of each class by its name."""
+        return {name: place for place, name in enumerate(self.class_names)}
+
+    @cached_property
     def flagged(self) -> NDArray[np.bool_]:
         """Labels that look wrong."""
         found: NDArray[np.bool_] = self.verdict != KEPT

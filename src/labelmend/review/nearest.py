@@ -91,8 +91,8 @@ class Likely:
         given, suggested = int(self.labels.given[row]), int(self.labels.suggested[row])
         if suggested != given:
             return suggested
-        if kept is not None and kept in self.labels.class_names:
-            return list(self.labels.class_names).index(kept)
+        if kept in self.labels.class_of:
+            return self.labels.class_of[kept]
         score = self.nearest.votes(row)
         score[given] = 0
         return int(score.argmax()) if score.any() else None

@@ -215,7 +215,7 @@ class Review:
         holds = self.answers.standing(row)
         if holds is None:
             return None
-        position = {name: place for place, name in enumerate(self.labels.class_names)}
+        position = self.labels.class_of
         said = [(each.reviewer, each.decision, position.get(each.label), each.time) for each in holds.opinions]
         return {
             "decision": holds.decision,
