@@ -12,9 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, lookup, visible
-from ..run.decisions import LONGEST_REVIEWER, RELABEL, SKIP, UNDO, WORDS, Decision, DecisionLog, Standing, Standings
+from ..run.decisions import (
+    KEEP,
+    LONGEST_REVIEWER,
+    RELABEL,
+    SKIP,
+    UNDO,
+    WORDS,
+    Decision,
+    DecisionLog,
+    Standing,
+    Standings,
+)
 from ..run.directory import RunDirectory
-from .labels import JudgedLabels
+from .labels import Ints, JudgedLabels
 
 MOST_AT_ONCE = 200
 MOST_REVIEWERS = 500
@@ -57,6 +68,7 @@ class Answers:
         self._standings = Standings()
         self._code = np.zeros(count, dtype=np.int8)
         self._conflict = np.zeros(count, dtype=bool)
+        self._wrong = np.zeros(count, dtype=bool)
         self._asked = defaultdict[str, Counter[int]](Counter)
         self._done = defaultdict[str, list[tuple[int, str]]](list)
         self._times = defaultdict[str, deque[float]](lambda: deque(maxlen=PACED))
@@ -117,10 +129,10 @@ class Answers:
         """What holds of a sample."""
         return self._standings.of(self.labels.ids[row])
 
-    def all(self) -> dict[str, Standing]:
-        """What holds of every sample that somebody decided."""
-        with self._lock:
-            return self._standings.all()
+    def verified(self) -> tuple[Ints, Mask, Ints]:
+        """Rows that somebody decided, whether the given label of each is wrong, and rows that were skipped."""
+        rows = np.flatnonzero(self.mask("decided", ""))
+        return rows, self._wrong[rows], np.flatnonzero(self.mask("skipped", ""))
 
     def mask(self, shown: str, reviewer: str) -> Mask:
         """The samples of which this holds: undecided, mine (not decided by this reviewer), decided, and so on."""
@@ -167,6 +179,7 @@ class Answers:
         holds = self._standings.add(decision)
         self._code[row] = 0 if holds is None else _CODES[holds.decision]
         self._conflict[row] = holds is not None and holds.conflict
+        self._wrong[row] = holds is not None and self._is_wrong(row, holds)
         done, asked = self._done[reviewer], self._asked[reviewer]
         if decision.decision != UNDO:
             asked[row] += 1
@@ -179,6 +192,11 @@ class Answers:
             asked[row] -= 1
             if not asked[row]:
                 del asked[row]
+
+    def _is_wrong(self, row: int, holds: Standing) -> bool:
+        """A label is wrong unless somebody says that it is right."""
+        given = self.labels.class_names[self.labels.given[row]]
+        return holds.decision != KEEP and not (holds.decision == RELABEL and holds.label == given)
 
     def _pace(self, reviewer: str) -> float | None:
         times = np.array(self._times.get(reviewer, ()))

@@ -10,7 +10,7 @@ import numpy as np
 from ..detect.table import VERDICTS
 from ..detect.verified import Answers as Verified
 from ..detect.verified import Judged, Recalibrated, expected_left, next_to_ask, recalibrate
-from ..run.decisions import KEEP, RELABEL, SKIP
+from ..run.decisions import RELABEL
 from .answers import Answers
 from .labels import Ints, JudgedLabels
 
@@ -90,20 +90,5 @@ class Estimate:
 
     def _computed(self) -> Told:
         heard = self.answers.heard
-        found = recalibrate(self._judged, self._verified())
+        found = recalibrate(self._judged, Verified(*self.answers.verified()))
         return Told(heard, found, next_to_ask(found, count=ASKED).astype(np.int64))
-
-    def _verified(self) -> Verified:
-        """What people found out: a label is wrong unless somebody says that it is right; who skips says nothing."""
-        rows, wrong, skipped = list[int](), list[bool](), list[int]()
-        for id, holds in self.answers.all().items():
-            row = self.labels.row_of[id]
-            if holds.decision == SKIP:
-                skipped.append(row)
-                continue
-            given = self.labels.class_names[self.labels.given[row]]
-            rows.append(row)
-            wrong.append(holds.decision != KEEP and not (holds.decision == RELABEL and holds.label == given))
-        as_rows = (np.array(values, dtype=np.int64) for values in (rows, skipped))
-        said, passed = as_rows
-        return Verified(said, np.array(wrong, dtype=bool), passed)
