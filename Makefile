@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 CODE := src tests benchmarks scripts
 BROWSERS := chromium chromium-browser google-chrome
 
-.PHONY: help demo test check browser docs proofs bench clean
+.PHONY: help demo test check browser axe docs proofs bench clean
 
 help:  ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -36,6 +36,10 @@ browser:  ## install Debian's chromium for the browser tests, where there is non
 	else \
 		echo "no Chromium here: the browser tests will be skipped; install one of $(BROWSERS), or set LABELMEND_CHROMIUM"; \
 	fi
+
+axe: $(STAMP)  ## fetch axe-core from npm for the tests of accessibility, which are skipped without it
+	cd $(VENV) && npm pack --silent axe-core@4 >/dev/null && tar xzf axe-core-*.tgz package/axe.min.js && \
+		mv package/axe.min.js . && rm -rf package axe-core-*.tgz
 
 docs: $(STAMP)  ## build the documentation into site/, and fail on a dead link or a warning
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
