@@ -298,7 +298,7 @@ def test_many_classes_get_numbers_for_the_likeliest(serve, tmp_path):
 
 
 def test_answers_recalibrate_the_judge_and_the_order(serve, tmp_path, monkeypatch):
-    monkeypatch.setattr("labelmend.review.estimate.PAUSE", 0.0)
+    monkeypatch.setattr("labelmend.review.estimate.LONGEST_PAUSE", 0.0)
     run = ids_run(tmp_path / "run", 1000)
     served = serve(run)
     wrong = served.review.labels.flagged

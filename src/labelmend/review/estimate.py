@@ -16,8 +16,9 @@ from .labels import Ints, JudgedLabels
 
 EVERY = 5
 """Answers after which the judge is recalibrated, but not before the pause is over."""
-PAUSE = 2.0
-"""Seconds between two recalibrations at least: they must not slow answers down."""
+PAUSE, SHARE, LONGEST_PAUSE = 2.0, 0.01, 30.0
+"""Seconds between two recalibrations at least, and the share of the time that they may take, so that answers are not
+slowed down; but no more seconds than this."""
 ASKED = 50
 """Samples whose order is by what they teach; the others follow by suspicion."""
 MOST_WISHES = 50
@@ -60,25 +61,30 @@ class Estimate:
 
     def told(self, wish: float) -> dict[str, Any]:
         """The noise rate with its interval, what would still be wrong, and the answers until only the wish is."""
-        told, count = self._now(), len(self.labels)
+        told = self._now()
         if wish not in told.wishes:
-            left, rate = expected_left(told.found, wish=wish), told.found.noise
             if len(told.wishes) >= MOST_WISHES:
                 told.wishes.clear()
-            told.wishes[wish] = {
-                "rate": rate.share,
-                "interval": [rate.low, rate.high],
-                "answers": len(told.found.answers.rows),
-                "rest": left.expected / count,
-                "rest_interval": [left.low / count, min(1.0, left.high / count)],
-                "until": left.answers,
-            }
+            told.wishes[wish] = self._said(told.found, wish)
         return told.wishes[wish]
 
+    def _said(self, found: Recalibrated, wish: float) -> dict[str, Any]:
+        left, rate, count = expected_left(found, wish=wish), found.noise, len(self.labels)
+        return {
+            "rate": rate.share,
+            "interval": [rate.low, rate.high],
+            "answers": len(found.answers.rows),
+            "rest": left.expected / count,
+            "rest_interval": [left.low / count, min(1.0, left.high / count)],
+            "until": left.answers,
+        }
+
     def _bring_up_to_date(self) -> None:
+        begun = self._clock()
         try:
             self._told = self._computed()
-            self._due = self._clock() + PAUSE
+            taken = self._clock() - begun
+            self._due = self._clock() + min(max(PAUSE, taken / SHARE), LONGEST_PAUSE)
         finally:
             self._busy.release()
 
@@ -89,6 +95,8 @@ class Estimate:
         return self._told
 
     def _computed(self) -> Told:
-        heard = self.answers.heard
+        """What follows from the answers by now, also for the wishes of pages: nobody who answers waits for that."""
+        heard, wishes = self.answers.heard, [] if self._told is None else list(self._told.wishes)
         found = recalibrate(self._judged, Verified(*self.answers.verified()))
-        return Told(heard, found, next_to_ask(found, count=ASKED).astype(np.int64))
+        said = {wish: self._said(found, wish) for wish in wishes}
+        return Told(heard, found, next_to_ask(found, count=ASKED).astype(np.int64), said)

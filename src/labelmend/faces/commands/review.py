@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ...review.security import Gate
 
 PASSWORD = "LABELMEND_REVIEW_PASSWORD"
+SWITCH = 0.0005
+"""Seconds after which threads take turns: what is computed beside answers must not hold them up."""
 OPENER = "review.html"
 """A file in the run directory that sends the browser to the address; other users of this machine cannot read it."""
 
@@ -70,6 +72,7 @@ def review(
     listener = listen(host, port)
     gate = Gate(listener.getsockname()[1], host=host, password=secret)
     server = build_server(found, gate)
+    sys.setswitchinterval(SWITCH)
     _say_where(directory.path, gate)
     with _opened(directory.path, gate, server, wanted=not no_browser), suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
