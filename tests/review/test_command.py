@@ -9,8 +9,8 @@ from types import SimpleNamespace
 from urllib.parse import unquote, urlparse
 
 import pytest
-from made import ids_run
 from processes import Client, Command
+from review_runs import ids_run
 
 from labelmend.faces.commands import review as module
 from labelmend.review.security import Gate

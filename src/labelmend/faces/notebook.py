@@ -15,6 +15,7 @@ from ..detect.summary import headline
 from ..detect.table import SHOWN, SHOWN_COLUMNS
 from ..errors import InputError
 from ..markup import html_block, html_facts, html_lines, html_table, html_text
+from ..run.decisions import decided_labels
 from ..run.directory import RunDirectory
 from ..run.labels import ranked_labels
 from ..run.noise import read_noise
@@ -117,7 +118,7 @@ def run_html(run: RunDirectory) -> str:
     title = f"labelmend run in {run.path}"
     try:
         described, noise = run.read(), read_noise(run)
-        suspects = ranked_labels(run, top=SHOWN).select(list(SHOWN_COLUMNS))
+        suspects = ranked_labels(decided_labels(run), top=SHOWN).select(list(SHOWN_COLUMNS))
     except InputError as error:
         return html_block(html_lines(title, str(error)))
     samples = described["data"]["samples"]
