@@ -476,7 +476,7 @@ def test_two_processes_end_with_one_record_of_every_sample(tmp_path):
     words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", script, tmp_path]
     digits = load_digits()
     torch.save([torch.tensor(digits.data), torch.tensor(digits.target)], tmp_path / "digits.pt")
-    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=120)
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     first, second = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1))
     assert first["fixed"] == second["fixed"]
