@@ -31,7 +31,7 @@ def benchmark(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     before = set(sys.modules)
     yield __import__
-    for name in {"fill_results", "judging_page", "photographs", "rows", "faces", "common"} - before:
+    for name in {"fill_results", "judging_page", "photographs", "rows", "faces", "faces_pytorch", "common"} - before:
         sys.modules.pop(name, None)
 
 
@@ -107,6 +107,30 @@ def test_the_table_of_readme_shows_the_committed_results(monkeypatch):
     page = (ROOT / "README.md").read_text()
     assert filled(page) == page
     assert filled(page.replace("| **0.", "| **1.")) == page
+
+
+def test_the_page_of_the_tracker_shows_the_committed_results_and_they_are_as_good_as_it_says(benchmark):
+    script, page = benchmark("faces_pytorch"), (ROOT / "docs/faces/pytorch.md").read_text()
+    rows = json.loads((ROOT / "benchmarks/results/faces_pytorch.json").read_text())["rows"]
+    assert script.filled(page, rows) == page
+    digits = {system: [m for m in rows if (m["row"], m["system"]) == ("digits", system)] for system in script.SYSTEMS}
+    assert all(len(found) == 3 for found in digits.values())
+    assert all(m["accuracy"] >= 0.95 and m["auc"] >= 0.995 for m in digits["corrected"])
+    assert all(m["accuracy"] < 0.8 for m in digits["plain"])
+    assert all(m["time"] <= 1.03 and m["bytes"] == 50 + 4 * 10 for m in digits["watched"])
+    rows[1]["auc"] += 0.1
+    assert script.filled(page, rows) != page
+
+
+def test_the_program_of_the_tracker_adds_five_lines_to_a_plain_loop(benchmark):
+    script, page = benchmark("faces_pytorch"), (ROOT / "docs/faces/pytorch.md").read_text()
+    ours, plain, watched = (script.program(page, system, 3) for system in ("corrected", "plain", "watched"))
+    assert len(ours.splitlines()) == len(plain.splitlines()) + 5
+    assert "seed, epochs = 3," in plain
+    assert not re.search("tracker|lm|labelmend", plain)
+    assert "tracker.observe" in watched
+    for code in (ours, plain, watched):
+        compile(code, "program", "exec")
 
 
 def test_pictures_of_the_page_on_judging_are_there():

@@ -41,6 +41,7 @@ class Recorder:
 
     def to(self, device: torch.device) -> None:
         """Keep everything on this device."""
+        self.flush()
         kept = self.labels, self.seen, self.outside, self.agreed
         self.labels, self.seen, self.outside, self.agreed = (values.to(device) for values in kept)
         self.ledger.to(device)
@@ -53,6 +54,7 @@ class Recorder:
         if self.rows >= AT_ONCE:
             self.flush()
 
+    @torch.inference_mode(False)  # what is kept outlives the mode in which it was observed
     def flush(self) -> None:
         """Write what waits to the ledger."""
         if not self.waiting:
@@ -133,7 +135,10 @@ def as_index(index: Any, device: torch.device) -> Tensor:
             "the index of the batch is missing: let the data set give the position of each sample beside it, and pass "
             "those of the batch"
         )
-    values = index if isinstance(index, Tensor) else torch.as_tensor(index)
+    try:
+        values = index if isinstance(index, Tensor) else torch.as_tensor(index)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"an index must be one whole number a sample, [n], not a {type(index).__name__}") from None
     if values.dim() != 1 or values.is_floating_point() or values.dtype == torch.bool:
         raise InputError(
             f"an index must be one whole number a sample, [n], not {values.dtype} of shape {tuple(values.shape)}; the "

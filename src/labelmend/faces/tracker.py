@@ -25,6 +25,8 @@ WARM_UP = 5
 """Epochs of plain cross-entropy where the number of epochs is not told."""
 WARM_UP_SHARE = 0.25
 """Share of the epochs with plain cross-entropy where their number is told."""
+JUDGED_AGAIN = 1.1
+"""Labels are judged again for the loss when there are so many times as many epochs: in the first ten, each time."""
 ALPHA, UNMIXED = 1.0, 0.5
 """Mixup draws shares from Beta(alpha, alpha); this share of each batch stays as it is, and is recorded."""
 
@@ -87,7 +89,7 @@ class Tracker:
         self.warm_up = _warm_up(epochs) if warm_up is None else warm_up
         self.guess = lookup("guess", guess, {"hard": self._hard, "soft": self._soft})
         self.ids = _ids(ids, len(positions))
-        self.epoch = self.step = 0
+        self.epoch = self.step = self.judged = 0
         self.stale = True
         ledger = Ledger(len(positions))
         ledger.keep_weights()
@@ -111,13 +113,16 @@ class Tracker:
 
     @property
     def noisy_probability(self) -> Tensor:
-        """P(wrong) of each label by what was recorded so far, [n]: what `loss` corrects by. 0 where nothing was."""
+        """P(wrong) of each label when it was last judged, [n]: what `loss` corrects by. 0 where nothing was recorded.
+
+        Labels are judged again after each of the first ten epochs, and then when there are a tenth more.
+        """
         self._judge()
         return self.wrong
 
     @property
     def noise_rate(self) -> float:
-        """The share of wrong labels by what was recorded so far."""
+        """The mean of `noisy_probability`."""
         return float(self.noisy_probability.mean())
 
     def observe(self, index: Any, logits: Tensor) -> None:
@@ -229,6 +234,7 @@ class Tracker:
             "epoch": self.epoch,
             "step": self.step,
             "stale": self.stale,
+            "judged": self.judged,
             "ledger": self.ledger.state_dict(),
             "noisy_probability": self.wrong,
         }
@@ -241,7 +247,8 @@ class Tracker:
                 f"the state is of {sizes[0]:,} samples in {sizes[1]:,} classes, but this tracker has {len(self):,} in "
                 f"{self.classes:,}"
             )
-        self.epoch, self.step, self.stale = state["epoch"], state["step"], state["stale"]
+        self.epoch, self.step = state["epoch"], state["step"]
+        self.stale, self.judged = state["stale"], state["judged"]
         self.ledger.load_state_dict(state["ledger"])
         self.wrong.copy_(state["noisy_probability"])
 
@@ -266,16 +273,19 @@ class Tracker:
         """Positions of the samples that were recorded in a pass that counts."""
         return self.ledger.counts.nonzero()[:, 0]
 
+    @torch.inference_mode(False)
     def _judge(self) -> None:
         """P(wrong) anew if something was recorded since; labels of samples that were not recorded count as right."""
-        rows = self._recorded() if self.stale else self.wrong[:0]
+        if not self.stale or self.epoch < JUDGED_AGAIN * self.judged:
+            return
+        rows = self._recorded()
         if len(rows):
             ledger = self.ledger if len(rows) == len(self) else self.ledger.take(rows)
             judged = judge_ledgers([ledger], self.recorder.labels[rows].long(), self.classes, rough=True)
             self.wrong = torch.zeros_like(self.wrong)
             if judged.finding == FOUND:
                 self.wrong[rows] = torch.from_numpy(judged.probability).to(self.wrong)
-        self.stale = False
+        self.stale, self.judged = False, self.epoch
 
     def _one_hot(self, positions: Tensor) -> Tensor:
         # torch's own function reads the least position first, for which it waits on some devices.
