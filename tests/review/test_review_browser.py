@@ -359,7 +359,7 @@ def test_markup_in_every_name_is_text(visit, serve, tmp_path, kind):
         log.append(Decision(labels.ids[0], "relabel", labels.class_names[1], payload, now()))
     page = visit(served)
     assert page.text_content("#run") == "<b>run"
-    for _ in range(25):
+    for _ in range(25 if kind == "ids" else 5):
         id = page.text_content(ID)
         row = labels.row_of[id]
         shown = page.locator("#question .text").all_text_contents()
@@ -374,8 +374,8 @@ def test_markup_in_every_name_is_text(visit, serve, tmp_path, kind):
     page.select_option("#shown", "decided")
     until(lambda: page.text_content(ID) == labels.ids[0])
     assert page.locator("#opinions li b").all_text_contents() == PAYLOADS[:24]
-    press(page, "/", "<")
-    assert page.locator("#found li").count() > 0
+    press(page, "/")
+    assert sorted(page.locator("#found li").all_text_contents()) == sorted(labels.class_names)
     press(page, "Escape", "m")
     until(lambda: page.locator(".card").count() > 0)
     assert page.locator(".card .id").first.text_content() in labels.row_of
@@ -384,8 +384,7 @@ def test_markup_in_every_name_is_text(visit, serve, tmp_path, kind):
     assert set(page.locator("#pair option").all_text_contents()[1:])
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("kind", ["pictures", "table"])
+@pytest.mark.parametrize(("kind", "width"), [("pictures", 390), ("table", 390), ("pictures", 1280)])
 def test_nothing_is_wider_than_the_screen(visit, serve, request, width, kind):
     served = serve(request.getfixturevalue(kind))
     served.opened()

@@ -17,6 +17,12 @@ from labelmend.run.decisions import Decision, DecisionLog, now, read_decisions
 IDS = [str(number) for number in range(60)]
 
 
+@pytest.fixture(scope="module")
+def refusing(serve_long, tmp_path_factory):
+    """A server at which nothing is ever decided."""
+    return serve_long(ids_run(tmp_path_factory.mktemp("refusing") / "run"))
+
+
 def lines(run):
     return [(each.id, each.decision, each.label, each.reviewer) for each in read_decisions(run.decisions)]
 
@@ -63,10 +69,9 @@ def test_filters_select_pair_probability_and_verdict(serve, ids_only):
         {"most": float("inf")},
     ],
 )
-def test_wishes_that_are_none_are_refused(serve, ids_only, wish):
-    served = serve(ids_only)
+def test_wishes_that_are_none_are_refused(refusing, wish):
     asked = {"wish": wish, "count": 1, "reviewer": "ann", "page": "one"}
-    assert served.post("/api/queue", asked).status == 400
+    assert refusing.post("/api/queue", asked).status == 400
 
 
 def test_an_answer_is_in_the_file_when_it_is_acknowledged(serve, ids_only):
@@ -367,15 +372,14 @@ def test_a_damaged_table_is_named(ids_only):
         "keep",
     ],
 )
-def test_answers_that_are_none_are_refused_and_nothing_is_written(serve, ids_only, answers):
-    served = serve(ids_only)
-    assert served.post("/api/decide", {"answers": answers, "reviewer": "ann"}).status == 400
-    assert not ids_only.decisions.exists()
+def test_answers_that_are_none_are_refused_and_nothing_is_written(refusing, answers):
+    assert refusing.post("/api/decide", {"answers": answers, "reviewer": "ann"}).status == 400
+    assert not refusing.review.run.decisions.exists()
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "x" * 101, None, 3, "\x1b[2J"])
-def test_reviewers_without_a_proper_name_are_refused(serve, ids_only, name):
-    assert serve(ids_only).decide(0, "keep", reviewer=name).status == 400
+def test_reviewers_without_a_proper_name_are_refused(refusing, name):
+    assert refusing.decide(0, "keep", reviewer=name).status == 400
 
 
 def test_a_full_disk_is_said_and_the_answer_is_not_acknowledged(serve, ids_only, monkeypatch):
