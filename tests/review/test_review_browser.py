@@ -301,7 +301,7 @@ def test_the_screen_reader_hears_samples_and_answers(visit, serve, ids_only):
     page = visit(serve(ids_only))
     assert page.text_content(ID) in page.text_content("#said")
     press(page, "g")
-    until(lambda: "Saved: right as given." in page.text_content("#said"))
+    until(lambda: "Answered: right as given." in page.text_content("#said"))
     assert page.text_content(ID) in page.text_content("#said")
     press(page, "u")
     until(lambda: "Undone." in page.text_content("#said"))

@@ -3,9 +3,11 @@
 import { ClassSearch, showLikely } from "./classes.js";
 import { Grid } from "./grid.js";
 import { forgetPictures, picture, showOne, spoken, zoom } from "./one.js";
-import { Refused, ask, count, find, make, memory, percent, worded } from "./parts.js";
+import { showNumbers } from "./numbers.js";
+import { Outbox } from "./outbox.js";
+import { Refused, ask, count, find, make, memory, worded } from "./parts.js";
 
-const AHEAD = 4, FETCHED = 6, THIRTY = 30, POLL = 4000, AGAIN = 2000, MOST_SEEN = 5000;
+const AHEAD = 4, FETCHED = 6, THIRTY = 30, POLL = 4000, MOST_SEEN = 5000;
 const page = crypto.getRandomValues(new Uint32Array(2)).join("-");
 const FILTERS = { order: "teaches", shown: "undecided", verdict: "suspects", pair: "", least: "0", most: "1" };
 
@@ -21,8 +23,7 @@ let seen = new Set(); // rows that were shown under these filters
 let passed = 0;
 let round = 0; // filters count up, so that a late reply of old ones is dropped
 let filling = null;
-const outbox = []; // answers that are not acknowledged yet
-let sending = null;
+const outbox = new Outbox({ wish: () => stopAt(), told: (now) => showState(now), alarm: (text) => alarm(text) });
 let orders = 0; // so that an undo that is sent again is done once
 
 const reviewer = () => find("reviewer").value.trim() || start.reviewer;
@@ -176,40 +177,6 @@ async function closer(sample) {
 
 // Answers --------------------------------------------------------------------------------------------------------
 
-/** Send what waits, in order; an answer stays in the outbox until the server says that it is on the disk. */
-async function send() {
-  while (outbox.length) {
-    showUnsaved();
-    try {
-      const order = outbox[0];
-      const reply = await ask(order.path, { ...order.body, wish: stopAt() });
-      outbox.shift();
-      alarm("");
-      showState(reply.state);
-      order.then(reply);
-    } catch (error) {
-      if (error instanceof Refused && error.status < 500) {
-        const order = outbox.shift();
-        alarm(`Not saved: ${error.message}`);
-        order.failed?.();
-      } else {
-        alarm(`Not saved yet: ${error.message}. Trying again.`);
-        await new Promise((resolve) => { setTimeout(resolve, AGAIN); });
-      }
-    }
-  }
-  showUnsaved();
-}
-
-function post(order) {
-  outbox.push(order);
-  sending = (sending ?? Promise.resolve()).then(send);
-}
-
-function showUnsaved() {
-  document.body.classList.toggle("unsaved", outbox.length > 0);
-}
-
 function answer(decision, label = null) {
   const samples = mode === "grid" ? grid.chosen() : [current].filter(Boolean);
   if (!samples.length) return;
@@ -220,7 +187,7 @@ function answer(decision, label = null) {
   }
   const sample = current;
   const words = answers.length === 1 ? worded(answers[0][1], answers[0][2], start.classes) : `${answers.length} answers`;
-  post({
+  outbox.post({
     path: "/api/decide",
     body: { answers, reviewer: reviewer() },
     then: (reply) => heard(reply, samples),
@@ -228,9 +195,9 @@ function answer(decision, label = null) {
   });
   left = Math.max(0, left - answers.length);
   showLeft();
-  if (mode === "one") advance(`Saved: ${words}.`);
+  if (mode === "one") advance(`Answered: ${words}.`);
   else if (grid.answered(answers)) nextThirty();
-  else say(`Saved: ${words}.`);
+  else say(`Answered: ${words}.`);
 }
 
 /** An answer for one sample: its row, the word of the decision and the class; null where there is nothing to take. */
@@ -254,7 +221,7 @@ function heard(reply, samples) {
 }
 
 function undo() {
-  post({
+  outbox.post({
     path: "/api/undo",
     body: { reviewer: reviewer(), order: `${page}-${orders += 1}` },
     then: (reply) => {
@@ -297,49 +264,14 @@ function goBack() {
 function showState(now) {
   const opened = state.source === "opening" && now.source !== "opening";
   state = now;
-  const of = now.suspects || now.samples;
-  const done = now.suspects ? now.suspects_decided : now.decided;
-  find("bar").max = Math.max(1, of);
-  find("bar").value = done;
-  showCounts([`${count(done)} of ${count(of)} ${now.suspects ? "suspects" : "samples"} decided`, `${count(now.decided)} answers in all`], now.conflicts);
-  showEstimate(now);
-  const others = Object.keys(now.reviewers).filter((name) => name !== reviewer());
-  find("others").textContent = others.length ? `and ${others.join(", ")}` : "";
-  find("notes").hidden = !now.notes.length;
-  find("notes").replaceChildren(...now.notes.map((note) => make("p", {}, note)));
+  showNumbers(now, reviewer(), showConflicts);
   if (opened) refetch();
 }
 
-/** Written anew only where something changed: a button that has the focus keeps it. */
-function showCounts(parts, conflicts) {
-  const counts = find("counts"), all = [...parts, conflicts].join(" ");
-  if (counts.dataset.shown === all) return;
-  counts.dataset.shown = all;
-  counts.replaceChildren(parts.join(" · "));
-  if (!conflicts) return;
-  const button = make("button", { type: "button", class: "link" }, `${count(conflicts)} ${conflicts === 1 ? "conflict" : "conflicts"}`);
-  button.addEventListener("click", () => {
-    find("shown").value = "conflicts";
-    find("verdict").value = "any";
-    filtered();
-  });
-  counts.append(" · ", button);
-}
-
-function showEstimate(now) {
-  const told = now.estimate;
-  const range = (value, [low, high]) => `${percent(value)} (${percent(low)} to ${percent(high)})`;
-  find("rate").textContent = told.rate == null ? "unknown" : range(told.rate, told.interval);
-  find("rest").textContent = told.rest == null ? "unknown" : told.rest_interval ? range(told.rest, told.rest_interval) : percent(told.rest);
-  const minutes = now.pace == null || told.until == null ? "" : `, ${duration(told.until * now.pace)}`;
-  if (told.until == null) find("until").textContent = told.why ?? "";
-  else if (told.until === 0) find("until").textContent = "reached";
-  else find("until").textContent = `about ${count(told.until)} answers${minutes}`;
-}
-
-function duration(seconds) {
-  if (seconds < 90) return `${Math.max(1, Math.round(seconds))} s`;
-  return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
+function showConflicts() {
+  find("shown").value = "conflicts";
+  find("verdict").value = "any";
+  filtered();
 }
 
 /** The originals are open now: what is on the page was made without them. */
@@ -370,7 +302,7 @@ async function askState() {
 }
 
 async function poll() {
-  if (!document.hidden && !outbox.length) {
+  if (!document.hidden && outbox.empty) {
     try {
       await askState();
       if (find("alarm").textContent.startsWith("The server")) alarm("");
@@ -491,7 +423,7 @@ async function main() {
   search = new ClassSearch(start.classes, (place) => answer("relabel", place), home);
   grid = new Grid(start, { closer, changed: () => { if (mode === "grid" && grid.current) showAnswers(grid.current); } });
   document.addEventListener("keydown", key);
-  window.addEventListener("beforeunload", (event) => { if (outbox.length) event.preventDefault(); });
+  window.addEventListener("beforeunload", (event) => { if (!outbox.empty) event.preventDefault(); });
   await askState();
   setTimeout(poll, POLL / 8);
   if (memory.get("mode") === "grid") await setMode("grid");

@@ -2,10 +2,9 @@
 
 import asyncio
 import json
-import math
 import secrets
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from importlib.resources import files
 from typing import Any, TypeVar
@@ -21,6 +20,7 @@ from ..detect.table import VERDICTS
 from ..errors import InputError
 from ..run.directory import RunDirectory
 from .answers import MOST_AT_ONCE, Answer, Answers
+from .asked import json_object, part, reviewer_name, share, whole_number
 from .estimate import Estimate
 from .labels import read_judged
 from .protocol import PatientProtocol
@@ -34,6 +34,8 @@ FILES = {
     "page.css": "text/css",
     "page.js": "text/javascript",
     "parts.js": "text/javascript",
+    "numbers.js": "text/javascript",
+    "outbox.js": "text/javascript",
     "one.js": "text/javascript",
     "grid.js": "text/javascript",
     "classes.js": "text/javascript",
@@ -101,8 +103,8 @@ class Review:
 
     async def state(self, request: Request) -> Response:
         """How far the review is, and what is worth knowing; also what others answered meanwhile."""
-        wish = _share(request.query_params.get("wish", "0.01"))
-        reviewer = _reviewer(request.query_params.get("reviewer", self.reviewer))
+        wish = share(request.query_params.get("wish", "0.01"))
+        reviewer = reviewer_name(request.query_params.get("reviewer", self.reviewer))
 
         def known() -> dict[str, Any]:
             self._refresh()
@@ -112,11 +114,11 @@ class Review:
 
     async def next(self, request: Request) -> Response:
         """The samples that come next for a page, whole or as cards."""
-        asked = _object(await request.body())
-        wish = Wish.read(_part(asked, "wish", dict), len(self.labels.class_names))
-        count = _whole(asked, "count", 1, MOST_NEXT)
-        without = {row for row in _part(asked, "without", list)[:MOST_WITHOUT] if type(row) is int}
-        reviewer, page = _reviewer(asked.get("reviewer")), str(asked.get("page"))[:LONGEST_NAME]
+        asked = json_object(await request.body())
+        wish = Wish.read(part(asked, "wish", dict), len(self.labels.class_names))
+        count = whole_number(asked, "count", 1, MOST_NEXT)
+        without = {row for row in part(asked, "without", list)[:MOST_WITHOUT] if type(row) is int}
+        reviewer, page = reviewer_name(asked.get("reviewer")), str(asked.get("page"))[:LONGEST_NAME]
         find = partial(self.queue.next, wish, count=count, reviewer=reviewer, page=page, without=without)
         seen = self.views.card if asked.get("cards") else self.views.view
 
@@ -146,9 +148,9 @@ class Review:
 
     async def decide(self, request: Request) -> Response:
         """Write an answer for one or more samples; the reply comes when it is on the disk."""
-        asked = _object(await request.body())
-        answers, reviewer = self._answers(_part(asked, "answers", list)), _reviewer(asked.get("reviewer"))
-        wish = _share(asked.get("wish", 0.01))
+        asked = json_object(await request.body())
+        answers, reviewer = self._answers(part(asked, "answers", list)), reviewer_name(asked.get("reviewer"))
+        wish = share(asked.get("wish", 0.01))
 
         def done() -> dict[str, Any]:
             self.answers.decide(answers, reviewer)
@@ -159,8 +161,8 @@ class Review:
 
     async def undo(self, request: Request) -> Response:
         """Take back the last answer of a reviewer, by another line; an order that is repeated is done once."""
-        asked = _object(await request.body())
-        reviewer, wish = _reviewer(asked.get("reviewer")), _share(asked.get("wish", 0.01))
+        asked = json_object(await request.body())
+        reviewer, wish = reviewer_name(asked.get("reviewer")), share(asked.get("wish", 0.01))
         order = str(asked.get("order") or secrets.token_hex())[:LONGEST_NAME]
 
         def done() -> dict[str, Any]:
@@ -236,7 +238,7 @@ def build_app(review: Review, gate: Gate) -> App:
     """The server of a review behind its gate."""
 
     async def login(request: Request) -> Response:
-        given = _object(await request.body()).get("password")
+        given = json_object(await request.body()).get("password")
         if not isinstance(given, str) or not await gate.takes_password(given):
             return _json({"error": "this is not the password"}, 401)
         return _json({"in": True}) if not gate.has_password else _let_in(gate)
@@ -318,44 +320,3 @@ async def _bad_input(request: Request, error: Exception) -> Response:
 async def _not_written(request: Request, error: Exception) -> Response:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else error
     return _json({"error": f"not saved: {reason}"}, 507)
-
-
-def _object(body: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        raise InputError("the body is not JSON") from None
-    if not isinstance(found, dict):
-        raise InputError("the body is not an object")
-    return found
-
-
-def _part(asked: Mapping[str, Any], name: str, kind: type[Result]) -> Result:
-    found = asked.get(name, kind())
-    if not isinstance(found, kind):
-        raise InputError(f"{name} must be a {'list' if kind is list else 'n object'}")
-    return found
-
-
-def _whole(asked: Mapping[str, Any], name: str, least: int, most: int) -> int:
-    found = asked.get(name, least)
-    if type(found) is not int or not least <= found <= most:
-        raise InputError(f"{name} must be a whole number from {least} to {most}")
-    return found
-
-
-def _share(value: Any) -> float:
-    """The share of wrong labels at which a reviewer wants to stop."""
-    try:
-        share = float(value)
-    except (TypeError, ValueError):
-        share = math.nan
-    if not 0 <= share <= 1:
-        raise InputError("wish must be a share from 0 to 1")
-    return share
-
-
-def _reviewer(value: Any) -> str:
-    if not isinstance(value, str):
-        raise InputError("reviewer must be a name")
-    return value
