@@ -192,10 +192,9 @@ def test_a_trainer_of_ones_own_that_overrides_the_loss_can_be_watched(tmp_path):
     assert len(tracker.table()) == SAMPLES
 
 
-def test_epochs_follow_from_a_number_of_steps(tmp_path):
-    assert labelmend.hf.track(make(tmp_path, max_steps=13)).epochs == 3
-    assert labelmend.hf.track(make(tmp_path, max_steps=13, gradient_accumulation_steps=2)).epochs == 5
-    assert labelmend.hf.track(make(tmp_path, epochs=1.5)).epochs == 2
+def test_the_warm_up_is_one_epoch_unless_epochs_or_another_are_told(tmp_path):
+    for options, expected in (({}, 1), ({"warm_up": 3}, 3), ({"epochs": 40}, 10)):
+        assert labelmend.hf.track(make(tmp_path), **options).warm_up == expected
 
 
 class _Stream(torch.utils.data.IterableDataset):

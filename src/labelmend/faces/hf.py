@@ -1,7 +1,6 @@
 """A `transformers.Trainer` that finds wrong labels while it trains, and learns less from them."""
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
@@ -19,6 +18,7 @@ from .tracker import Tracker
 
 TENSORS, VALUES = "labelmend.safetensors", "labelmend.json"
 """What a checkpoint of the Trainer holds beside its own files."""
+WARM_UP = 1
 LABELS = ("labels", "label", "label_ids")
 
 
@@ -31,8 +31,9 @@ def track(trainer: Any, *, labels: Any = None, correct: bool = True, **options: 
 
     The positions of the samples go through the data set and the collator of the Trainer, whichever they are, and past
     `remove_unused_columns`. `labels` are the given ones in the order of the data set; by default they are read from its
-    column of labels. The other options are those of `Tracker`; epochs and class names come from the Trainer. A
-    checkpoint of the Trainer holds the state of the tracker, and a run that is resumed goes on with it.
+    column of labels. The other options are those of `Tracker`; the warm-up is one epoch, because fine-tuning learns
+    most in the first one, and class names come from the model or the data set. A checkpoint of the Trainer holds the
+    state of the tracker, and a run that is resumed goes on with it.
 
     tracker = labelmend.hf.track(trainer)
     trainer.train()
@@ -43,8 +44,9 @@ def track(trainer: Any, *, labels: Any = None, correct: bool = True, **options: 
     Placed(samples)  # refuses a stream, which has no positions
     given = _labels(samples, trainer.label_names) if labels is None else labels
     classes = int(trainer.model.config.num_labels)
-    known = {"epochs": _epochs(trainer), "class_names": _class_names(trainer, samples, classes)}
-    tracker = Tracker(given, classes=classes, **({"repeats": trainer.args.world_size > 1} | known | options))
+    known = {"class_names": _class_names(trainer, samples, classes), "repeats": trainer.args.world_size > 1}
+    warm_up = {} if "epochs" in options else {"warm_up": WARM_UP}
+    tracker = Tracker(given, classes=classes, **(known | warm_up | options))
     if len(tracker) != len(samples):
         raise InputError(f"there are {len(tracker):,} labels for {len(samples):,} samples of the Trainer's data set")
     _bring_positions(trainer)
@@ -195,15 +197,6 @@ def _class_names(trainer: Any, samples: Any, classes: int) -> list[str]:
     if known is not None and len(known.names) == classes and all(name.startswith("LABEL_") for name in names):
         return [str(name) for name in known.names]
     return names
-
-
-def _epochs(trainer: Any) -> int:
-    """Epochs that the Trainer will make."""
-    args = trainer.args
-    if args.max_steps <= 0:
-        return math.ceil(float(args.num_train_epochs))
-    batches: int = math.ceil(len(trainer.train_dataset) / (args.train_batch_size * max(args.world_size, 1)))
-    return math.ceil(int(args.max_steps) / max(1, math.ceil(batches / int(args.gradient_accumulation_steps))))
 
 
 def _module(name: str) -> Any:
