@@ -5,10 +5,12 @@ STAMP := $(VENV)/.installed
 CODE := src tests benchmarks scripts
 BROWSERS := chromium chromium-browser google-chrome
 
-.PHONY: help demo test check browser axe docs proofs bench clean
+LOWEST := excel,lightning,onnx,photos,review,tensorboard,transformers
+
+.PHONY: help demo test test-lowest check browser axe docs proofs bench release clean
 
 help:  ## what there is
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -23,6 +25,12 @@ test: $(STAMP) browser  ## set up, then formatting, lint, strict types and the t
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist loadgroup
+
+test-lowest: $(STAMP)  ## the tests with every direct dependency at its lowest version, in an environment of their own
+	$(BIN)/python scripts/lowest.py > $(VENV)/lowest.txt
+	$(PYTHON) -m venv $(VENV)/lowest
+	$(VENV)/lowest/bin/pip install --quiet -c $(VENV)/lowest.txt -e ".[$(LOWEST)]" hypothesis pandas playwright pytest pytest-xdist
+	$(VENV)/lowest/bin/pytest -n 2 --dist loadgroup
 
 check: test  ## the same as test
 
@@ -45,11 +53,16 @@ docs: $(STAMP)  ## build the documentation into site/, and fail on a dead link o
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
 
 proofs: $(STAMP)  ## the slow proofs of quality and reliability
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[release]"
 	$(BIN)/pytest -m slow -s
 
 bench: $(STAMP)  ## how fast it is, as ratios; half an hour on a quiet machine
 	$(BIN)/python benchmarks/speed.py --out benchmarks/results/speed.json
 	$(BIN)/python benchmarks/draw_speed.py benchmarks/results/speed.json --out docs/images
 
+release: $(STAMP)  ## wheel, sdist, bill of materials and licences in dist/, built twice and compared
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[release]"
+	$(BIN)/python scripts/release.py
+
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis build src/*.egg-info
+	rm -rf $(VENV) site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis build src/*.egg-info
