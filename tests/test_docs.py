@@ -31,7 +31,16 @@ def benchmark(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     before = set(sys.modules)
     yield __import__
-    for name in {"fill_results", "judging_page", "photographs", "rows", "faces", "faces_pytorch", "common"} - before:
+    for name in {
+        "fill_results",
+        "judging_page",
+        "photographs",
+        "rows",
+        "faces",
+        "faces_pytorch",
+        "faces_trainers",
+        "common",
+    } - before:
         sys.modules.pop(name, None)
 
 
@@ -120,6 +129,25 @@ def test_the_page_of_the_tracker_shows_the_committed_results_and_they_are_as_goo
     assert all(m["time"] <= 1.03 and m["bytes"] == 50 + 4 * 10 for m in digits["watched"])
     rows[1]["auc"] += 0.1
     assert script.filled(page, rows) != page
+
+
+@pytest.mark.parametrize("name", ["hugging-face", "lightning"])
+def test_the_pages_of_the_trainers_show_the_committed_results(benchmark, name):
+    script, page = benchmark("faces_trainers"), (ROOT / f"docs/faces/{name}.md").read_text()
+    rows = results_of("faces_trainers")
+    assert script.filled(page, rows) == page
+    for row in rows:
+        row["accuracy"] += 0.1
+    assert script.filled(page, rows) != page
+
+
+@pytest.mark.parametrize(("row", "system"), [("docstrings", "corrected"), ("digits", "corrected")])
+def test_trainers_of_others_learn_more_with_us_in_the_committed_results(row, system):
+    found = {(m["row"], m["system"], m["seed"]): m for m in results_of("faces_trainers")}
+    for seed in (0, 1, 2):
+        ours, plain = found[row, system, seed], found[row, "plain", seed]
+        assert ours["accuracy"] >= plain["accuracy"] + 0.05
+        assert ours["auc"] >= 0.85
 
 
 def test_the_program_of_the_tracker_adds_five_lines_to_a_plain_loop(benchmark):
