@@ -30,7 +30,7 @@ test-lowest: $(STAMP)  ## the tests with every direct dependency at its lowest v
 	$(BIN)/python scripts/lowest.py > $(VENV)/lowest.txt
 	$(PYTHON) -m venv $(VENV)/lowest
 	$(VENV)/lowest/bin/pip install --quiet -c $(VENV)/lowest.txt -e ".[$(LOWEST)]" hypothesis pandas playwright pytest pytest-xdist
-	$(VENV)/lowest/bin/pytest -n 2 --dist loadgroup
+	$(VENV)/lowest/bin/pytest -n 2 --dist loadgroup -W ignore::DeprecationWarning -W ignore::FutureWarning
 
 check: test  ## the same as test
 

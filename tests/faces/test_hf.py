@@ -113,7 +113,10 @@ def test_positions_go_through_the_usual_collators_and_any_batches(tmp_path):
     words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"[PAD]": 0, "a": 1}, unk_token="a"))
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, pad_token="[PAD]")
     collate = transformers.DataCollatorWithPadding(tokenizer)
-    trainer = make(tmp_path, collate=collate, train_sampling_strategy="group_by_length", per_device_train_batch_size=7)
+    named = {"train_sampling_strategy": "group_by_length"}
+    if "train_sampling_strategy" not in transformers.TrainingArguments.__dataclass_fields__:
+        named = {"group_by_length": True}  # its name before
+    trainer = make(tmp_path, collate=collate, per_device_train_batch_size=7, **named)
     trainer.processing_class = tokenizer
     tracker = labelmend.hf.track(trainer)
     trainer.train()
