@@ -29,6 +29,8 @@ HABIT_GAIN, HABIT_GAIN_EACH, KNOWS = 10.0, 0.004, 0.5
 """Or: log-likelihood that class habits gain, in all and a label, for a network that explains half of the labels."""
 SHARPER, SHARPER_GAIN_EACH = 1.25, 0.001
 """Or: an exponent of the truth under that, from which on a smaller gain is enough."""
+IN_SAMPLE_GAIN_EACH = 0.0003
+"""Or, of samples that the network learned, whose predictions gain nothing where labels are right: this is enough."""
 LEARNED, LEARNED_SIGMAS = 0.025, 2.5
 """Share of the labels' entropy, and its standard errors, below which predictions say nothing of the labels."""
 FEW_DOUBTS = 0.15
@@ -115,7 +117,8 @@ def judge_predictions(
     sharpness = estimate_sharpness(some, in_sample=in_sample)
     doubted = predictions.predicted() != predictions.labels
     learned, sigmas = _learned(predictions, own)
-    finding, reason = _finding(len(predictions), learned, sigmas, float(doubted.mean()), sharpness)
+    enough = IN_SAMPLE_GAIN_EACH if in_sample else _gain_needed(sharpness)
+    finding, reason = _finding(len(predictions), learned, sigmas, float(doubted.mean()), sharpness, enough)
     if finding == FOUND and average is not None:
         after, ambiguity = average(predictions, own, rows, sharpness)
     else:
@@ -133,7 +136,7 @@ def judge_predictions(
     clipped = np.clip(own.astype(np.float64), 1e-12, 1 - 1e-12)
     return Judgement(
         probability=probability,
-        score=ranks(probability) if in_sample else _score(probability, own, sharpness.strength),
+        score=_score(probability, own, 1.0 if in_sample and finding == FOUND else sharpness.strength),
         rival=rival,
         agreement=agreement,
         margin=np.log1p(-clipped) - np.log(clipped),
@@ -177,8 +180,15 @@ def ranks(values: Floats) -> Floats:
     return values.argsort(kind="stable").argsort() / max(len(values) - 1, 1)
 
 
-def _finding(samples: int, learned: float, sigmas: float, doubted: float, sharpness: Sharpness) -> tuple[Finding, str]:
-    """What can be said of the labels as a whole, and why."""
+def _gain_needed(sharpness: Sharpness) -> float:
+    """Log-likelihood a label that class habits must gain for wrong labels to be found by it."""
+    return SHARPER_GAIN_EACH if sharpness.overall >= SHARPER else HABIT_GAIN_EACH
+
+
+def _finding(
+    samples: int, learned: float, sigmas: float, doubted: float, sharpness: Sharpness, enough: float
+) -> tuple[Finding, str]:
+    """What can be said of the labels as a whole, and why; `enough` is what class habits must gain a label."""
     if samples < FEWEST:
         return UNKNOWN, f"{samples} samples are too few"
     if learned < LEARNED or sigmas < LEARNED_SIGMAS:
@@ -189,7 +199,6 @@ def _finding(samples: int, learned: float, sigmas: float, doubted: float, sharpn
     if sharpness.overall >= SHARPENED:
         return FOUND, "labels contradict the network where it should be sure"
     gain = sharpness.habit_gain
-    enough = SHARPER_GAIN_EACH if sharpness.overall >= SHARPER else HABIT_GAIN_EACH
     if gain * samples >= HABIT_GAIN and gain >= enough and learned >= KNOWS:
         return FOUND, "more labels contradict the network than it can be wrong about"
     if doubted <= FEW_DOUBTS:

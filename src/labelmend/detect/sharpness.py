@@ -26,7 +26,7 @@ OVERSHOOT = 0.8
 """Power on the likelihood's exponent: it takes samples that the network is surely wrong about for wrong labels.
 
 Of samples that it learned, a network is seldom surely wrong."""
-LEARNED_STRENGTH = 0.25
+LEARNED_STRENGTH = 0.4
 """Of the strength, for samples that the network learned: what it doubts of the easiest is in part the smoothing of its
 targets."""
 LARGEST = 100.0
