@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .faces.python import Run, judge, load, train
     from .faces.tracker import Tracker
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["InputError", "LabelMendClassifier", "Run", "Tracker", "TrainConfig", "judge", "load", "train"]
 
 _HOMES = dict.fromkeys(("Run", "judge", "load", "train"), "faces.python") | {

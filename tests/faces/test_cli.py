@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -167,6 +168,16 @@ def test_help_leads_with_the_task_and_groups_commands_by_it(labelmend):
 def test_the_version_is_told(labelmend):
     shown = labelmend("--version")
     assert (shown.returncode, shown.stdout) == (0, f"labelmend {labelmend_version}\n")
+
+
+def test_a_shell_completes_commands_and_options():
+    def completed(words):
+        asked = {"_LABELMEND_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        command = Path(sys.executable).with_name("labelmend")  # what shells complete is the name of the command
+        return subprocess.run([command], env=os.environ | asked, capture_output=True, text=True).stdout.split()
+
+    assert completed("labelmend tr") == ["train"]
+    assert completed("labelmend train --noi") == ["--noise"]
 
 
 BAD = {

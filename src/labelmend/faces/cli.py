@@ -47,9 +47,7 @@ class Group(PlainFlags, TyperGroup):
     """All of them."""
 
 
-app = typer.Typer(
-    cls=Group, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
-)
+app = typer.Typer(cls=Group, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
 
 
 def add(command: Callable[..., None], *, panel: str) -> None:
