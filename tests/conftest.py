@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,6 +26,14 @@ CHROMIUM = os.environ.get("LABELMEND_CHROMIUM") or next(filter(None, map(shutil.
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> None:
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def few_resamples() -> Iterator[None]:
+    """Intervals of runs in this process rest on few resamples, which take half the time of a short run."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("labelmend.detect.dynamics.RESAMPLED", 5)
+        yield
 
 
 @pytest.fixture(autouse=True)

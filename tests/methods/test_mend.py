@@ -197,6 +197,7 @@ def whole_run(tmp_path_factory):
     return train(prepare(cross_fitted(tmp_path_factory.mktemp("whole") / "run")))[0]
 
 
+@pytest.mark.slow
 def test_wide_rows_that_one_network_memorises_are_judged_well_when_held_out(tmp_path):
     rng = np.random.default_rng(0)
     truth = np.arange(420) % 3

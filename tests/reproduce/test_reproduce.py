@@ -47,6 +47,7 @@ def test_a_table_is_made_printed_written_and_not_made_again(reproduce, tmp_path)
     assert made_at(tmp_path / "out") == times
 
 
+@pytest.mark.slow
 def test_figures_and_claims_come_from_the_same_runs(reproduce, tmp_path):
     figures = ("fig1", "fig2", "fig3", "appendix-a")
     shown = reproduce(*figures, "frequency", "--data", "cifar10")
@@ -157,6 +158,7 @@ def child(out, *words):
     return subprocess.Popen([sys.executable, str(CHILD), *words, "--out", str(out), "--threads", "1"], env=environment)
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_of_a_grid_it_is_finished_without_repeating(tmp_path):
     process = child(tmp_path, *GRID)
     until = time.monotonic() + 120

@@ -74,7 +74,7 @@ def command_line(rng: random.Random) -> list[str]:
     return [word for word in words if word != "--resume" or rng.random() < 0.5]
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [30, pytest.param(500, marks=pytest.mark.slow)])
 def test_random_command_lines_end_with_a_documented_code(count, tmp_path, labelmend, train_digits, monkeypatch):
     run = train_digits("kept")
     monkeypatch.setattr("labelmend.faces.terminal.train", lambda prepared, **rest: (run, []))

@@ -9,6 +9,7 @@ import child
 import pytest
 import torch
 
+from labelmend.detect.dynamics import RESAMPLED
 from labelmend.training.checkpoint import Checkpoint, load_newest, save
 
 SHORT = ("--epochs", 3, "--limit", 150, "--set", "details=paper")
@@ -18,6 +19,7 @@ SOME = ("--epochs", 10)
 
 def test_killed_in_a_step_a_save_and_a_fit_it_ends_the_same(run, labelmend, monkeypatch):
     monkeypatch.setattr("labelmend.faces.terminal.build_report", lambda run: None)
+    monkeypatch.setattr("labelmend.detect.dynamics.RESAMPLED", RESAMPLED)  # as in the process that is killed
     whole, cut = run("whole", *SHORT), run("cut", *SHORT)
     assert labelmend(*whole.words).returncode == 0
     kills = [cut.kill_at(*where) for where in (("step", 7), ("save", 9), ("fit", 12))]

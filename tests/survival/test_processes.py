@@ -61,7 +61,10 @@ def pair(tmp_path):
     return lambda name, *words: Pair(tmp_path / name, *words)
 
 
-@pytest.mark.parametrize("words", [("--set", "details=paper"), ("--method", "elr", "--set", "track_every=1")])
+@pytest.mark.parametrize(
+    "words",
+    [("--set", "details=paper"), pytest.param(("--method", "elr", "--set", "track_every=1"), marks=pytest.mark.slow)],
+)
 def test_two_processes_see_every_sample_once_and_agree_to_the_last_bit(words, pair, tmp_path):
     both = pair("both", "--epochs", 2, "--limit", 101, *words)
     code, shown = both.finish()

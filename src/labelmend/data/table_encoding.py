@@ -68,7 +68,7 @@ class TableRows:
 
     def check_has(self, column: str, name: str) -> None:
         """Refuse rows without a column that a model was trained on."""
-        if column not in self.table.column_names:
+        if not self.table.schema.get_all_field_indices(column):  # quick, however many columns there are
             raise InputError(
                 f"{name} has no column {column!r}, which the model was trained on; add it, with empty cells where "
                 "values are unknown"
