@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-CODE := src tests benchmarks scripts
+CODE := src tests benchmarks scripts examples
 BROWSERS := chromium chromium-browser google-chrome
 
 LOWEST := excel,lightning,onnx,photos,review,tensorboard,transformers

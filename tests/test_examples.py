@@ -17,7 +17,9 @@ from labelmend.methods import registry
 from labelmend.training.budget import Cost
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+GALLERY = ROOT / "docs/gallery"
+"""Pages of programs that are files, which `tests/test_gallery.py` runs."""
+PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if page.parent != GALLERY]
 NOT_EXECUTED = re.compile(r"<!-- not executed: \S.* -->")
 SPECIES = ("cat", "dog", "owl")
 A_CLASS = 20
@@ -84,6 +86,7 @@ def reader(tmp_path, monkeypatch):
     return module
 
 
+@pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning", "ignore:The 'train_dataloader' does not have many")
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.name)
 def test_the_python_of_a_page_runs_from_top_to_bottom(page, reader, labelmend):
     text = page.read_text()
