@@ -18,7 +18,7 @@ SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 SHORTEST = 5.0
 FEW, FEW_SECONDS, GROWTH = 3_000, 180.0, 0.675
 """3 minutes for 3,000 images; the exponent makes it 20 for 50,000."""
-LEAST_SECONDS = 150.0
+LEAST_SECONDS = 200.0
 USABLE = 0.92
 """Share of the budget that epochs may take; the rest is for reading, judging and the report."""
 SWEEPS = 0.5
@@ -47,7 +47,7 @@ def default_seconds(samples: int) -> float:
     """The time that a run on so many images may take where the user set none.
 
     >>> [round(default_seconds(samples) / 60) for samples in (500, 3_000, 50_000)]
-    [2, 3, 20]
+    [3, 3, 20]
     """
     return max(LEAST_SECONDS, FEW_SECONDS * math.pow(samples / FEW, GROWTH))
 
