@@ -28,16 +28,26 @@ SENSIBLE = {
     "--verdict": ["keep", "relabel,look"],
     "--embedding": ["pca"],
     "--data": ["digits", "clothes"],
+    "--to": ["csv", "cvat", "label-studio", "fiftyone"],
+    "--from": ["csv", "cvat", "label-studio", "fiftyone"],
+    "--time": ["30s", "20m"],
+    "--features": ["none", "rows.npz"],
+    "--columns": ["f", "f,g"],
+    "--decisions": ["run", "rows.csv"],
 }
 OPTIONS = {
     "train": [
         "--out", "--method", "--net", "--epochs", "--noise", "--labels", "--test", "--root", "--image-column", "--size",
         "--label-column", "--id-column", "--memory", "--workers", "--init", "--limit", "--seed", "--device",
-        "--threads", "--compile", "--set", "--save-every",
+        "--threads", "--compile", "--set", "--save-every", "--time", "--features", "--columns", "--drop-columns",
+        "--category", "--text-column", "--decisions",
     ],
     "demo": ["--data", "--out", "--epochs", "--seed", "--threads"],
     "predict": ["--out", "--root", "--image-column", "--id-column"],
     "noise": ["--noise", "--out", "--seed", "--root", "--label-column", "--id-column"],
+    "judge": ["--labels", "--out", "--source"],
+    "export": ["--to", "--out"],
+    "import": ["--from"],
     "report": ["--out", "--suspects", "--embedding"],
     "labels": ["--out", "--verdict", "--top"],
     "apply": ["--out", "--confidence"],
@@ -56,7 +66,7 @@ FLAGS = [
     "--help",
     "-x",
 ]
-PLACES = {"train": 1, "predict": 2, "noise": 1, "report": 1, "labels": 1, "apply": 1, "undo": 1, "methods": 1}
+PLACES = dict.fromkeys(OPTIONS, 1) | {"demo": 0, "predict": 2, "import": 2}
 NUMBERS = ["1", "2", "16", "0.5", "100"]
 
 
