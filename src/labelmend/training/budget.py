@@ -2,6 +2,7 @@
 
 import math
 import re
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from torch.nn import functional as F  # noqa: N812
 from ..core import generator
 from ..errors import InputError
 from ..nets import build_net
+from .optimiser import OptimiserSettings
 
 PART = re.compile(r"(\d+(?:\.\d+)?)(h|m|s)")
 SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
@@ -84,7 +86,14 @@ class Fit:
 
 
 def measure(
-    net: str, shape: Sequence[int], classes: int, *, batch_size: int, device: torch.device | str, precision: str = "no"
+    net: str,
+    shape: Sequence[int],
+    classes: int,
+    *,
+    batch_size: int,
+    optimiser: OptimiserSettings,
+    device: torch.device | str,
+    precision: str = "no",
 ) -> Cost:
     """What a network costs on this machine, by a few steps on made-up samples; nothing else is changed by it."""
     device = torch.device(device)
@@ -95,7 +104,7 @@ def measure(
         inputs = inputs.contiguous(memory_format=torch.channels_last)
     labels = torch.arange(batch_size, device=device) % classes
     half = torch.float16 if precision == "fp16" else torch.bfloat16
-    optimiser = torch.optim.SGD(network.parameters(), lr=0.0)
+    descent = optimiser.build(network)
 
     def forward() -> torch.Tensor:
         with torch.autocast(device.type, half, enabled=precision != "no"):
@@ -103,29 +112,27 @@ def measure(
         return scores.float()
 
     def learn() -> None:
-        optimiser.zero_grad(set_to_none=True)
+        descent.zero_grad(set_to_none=True)
         F.cross_entropy(forward(), labels).backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        descent.step()
 
-    learning = _fastest(learn, device)
+    learning = _usual_seconds(learn, device)
     network.eval()
     with torch.no_grad():
-        looking = _fastest(forward, device)
+        looking = _usual_seconds(forward, device)
     return Cost(learning / batch_size, looking / batch_size)
 
 
-def _fastest(step: Callable[[], object], device: torch.device) -> float:
-    """Seconds of the fastest of a few calls, after one that does not count."""
-    best, until, calls = math.inf, time.perf_counter() + MEASURED_SECONDS, -1
-    while calls < MEASURED_STEPS or time.perf_counter() < until:
+def _usual_seconds(step: Callable[[], object], device: torch.device) -> float:
+    """The median of the seconds of some calls, after one that does not count: a busy machine makes it a longer one."""
+    taken, until = list[float](), time.perf_counter() + MEASURED_SECONDS
+    while len(taken) <= MEASURED_STEPS or time.perf_counter() < until:
         started = time.perf_counter()
         step()
         if device.type != "cpu":
             getattr(torch, device.type).synchronize()
-        calls += 1
-        if calls:
-            best = min(best, time.perf_counter() - started)
-    return best
+        taken.append(time.perf_counter() - started)
+    return statistics.median(taken[1:])
 
 
 def enough_epochs(samples: int) -> int:

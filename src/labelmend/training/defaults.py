@@ -76,7 +76,7 @@ def choose_defaults(situation: Situation, config: TrainConfig, optimisation: Opt
     batch = optimisation.batch_size or batch
     head = _head(situation, config, batch)
     if head is None:
-        fit, why_epochs = _fit(situation, config, nets, batch)
+        fit, why_epochs = _fit(situation, config, optimisation, nets, batch)
     else:
         fit, why_net = Fit(head.net, config.epochs or head.epochs, 0.0), head.reason
         why_epochs = f"two rounds of about {head.epochs // 2}, enough for {len(data):,} rows"
@@ -172,7 +172,9 @@ def _head(situation: Situation, config: TrainConfig, batch: int) -> HeadChoice |
     return choose_head(rows, data.labels.observed, classes, batch_size=batch, seed=config.seed, only=config.net)
 
 
-def _fit(situation: Situation, config: TrainConfig, nets: Sequence[str], batch: int) -> tuple[Fit, str]:
+def _fit(
+    situation: Situation, config: TrainConfig, optimisation: Optimisation, nets: Sequence[str], batch: int
+) -> tuple[Fit, str]:
     """Network and epochs: as asked, as before, by a rule for what is quick anyway, or by what fits the time."""
     data, engine, before = situation.data, situation.engine, situation.before
     if {"net", "epochs"} <= before.keys():
@@ -186,12 +188,14 @@ def _fit(situation: Situation, config: TrainConfig, nets: Sequence[str], batch: 
         return Fit(nets[0], config.epochs or epochs, 0.0), why
     seconds = situation.seconds or default_seconds(len(data))
     work = Work(len(data), 0 if data.test is None else len(data.test), situation.networks)
-    fit = fit_budget(_costs(situation, config, nets, batch), work, seconds, epochs=config.epochs)
+    fit = fit_budget(_costs(situation, config, optimisation, nets, batch), work, seconds, epochs=config.epochs)
     source = "as asked" if situation.seconds else f"the default for {len(data):,} images; --time changes it"
     return fit, f"about {fit.seconds / 60:.1f} minutes here, of {seconds / 60:.1f} ({source})"
 
 
-def _costs(situation: Situation, config: TrainConfig, nets: Sequence[str], batch: int) -> dict[str, Cost]:
+def _costs(
+    situation: Situation, config: TrainConfig, optimisation: Optimisation, nets: Sequence[str], batch: int
+) -> dict[str, Cost]:
     """What each network costs on this machine; several processes go by what the first one measured."""
     data, engine = situation.data, situation.engine
     costs = {}
@@ -202,6 +206,7 @@ def _costs(situation: Situation, config: TrainConfig, nets: Sequence[str], batch
                 data.shape,
                 len(data.class_names),
                 batch_size=max(2, batch // engine.processes),
+                optimiser=optimiser_settings(net, batch, optimisation)[0],
                 device=engine.device,
                 precision=engine.precision,
             )
