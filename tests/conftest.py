@@ -25,7 +25,12 @@ CHROMIUM = os.environ.get("LABELMEND_CHROMIUM") or next(filter(None, map(shutil.
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> None:
+    import scipy.linalg  # noqa: F401  (what is loaded later would not be limited)
+    import sklearn.ensemble  # noqa: F401
+    from threadpoolctl import threadpool_limits
+
     torch.set_num_threads(1)
+    threadpool_limits(1)
 
 
 @pytest.fixture(autouse=True, scope="session")
