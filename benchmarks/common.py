@@ -13,6 +13,15 @@ from pathlib import Path
 from typing import Any
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+LOOP_COLUMNS = {
+    "accuracy": ("last accuracy", 3),
+    "auc": ("AUC", 4),
+    "f1": ("F1", 3),
+    "precision": ("precision", 3),
+    "estimated_rate": ("rate", 3),
+    "real_rate": ("real rate", 3),
+}
+"""Figures of a training loop of somebody else, with their titles and digits."""
 VERSIONED = ("labelmend", "torch", "numpy", "scikit-learn")
 
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from common import SHARED, filled_blocks, kept_results, results_table, scores, stamp
+from common import LOOP_COLUMNS, SHARED, filled_blocks, kept_results, results_table, scores, stamp
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -178,16 +178,7 @@ def cifar10n(system: str, seed: int) -> dict[str, Any]:
 
 
 ROWS: dict[str, Callable[[str, int], dict[str, Any]]] = {"digits": digits, "cifar10n": cifar10n}
-COLUMNS = {
-    "accuracy": ("last accuracy", 3),
-    "auc": ("AUC", 4),
-    "f1": ("F1", 3),
-    "precision": ("precision", 3),
-    "estimated_rate": ("rate", 3),
-    "real_rate": ("real rate", 3),
-    "time": ("time", 3),
-    "bytes": ("bytes a sample", 0),
-}
+COLUMNS = LOOP_COLUMNS | {"time": ("time", 3), "bytes": ("bytes a sample", 0)}
 
 
 def filled(page: str, measured: list[dict[str, Any]]) -> str:

@@ -21,7 +21,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from common import filled_blocks, kept_results, results_table, scores, stamp
+import numpy as np
+from common import LOOP_COLUMNS, filled_blocks, kept_results, results_table, scores, stamp
 
 DOCS = Path(__file__).resolve().parents[1] / "docs/faces"
 PAGES = {"transformers": DOCS / "hugging-face.md", "lightning": DOCS / "lightning.md"}
@@ -71,22 +72,12 @@ def measured(face: str, row: str, system: str, seed: int) -> dict[str, Any]:
     begun = time.process_time()
     table = known["tracker"].table()
     found["cpu_seconds"] += time.process_time() - begun
-    given = known["y"]
-    wrong = known["wrong"]
-    assert len(given) == len(table)
-    flags = scores(wrong if not hasattr(wrong, "numpy") else wrong.numpy(), -table.rank, table.flagged)
+    assert len(known["y"]) == len(table)
+    flags = scores(np.asarray(known["wrong"]), -table.rank, table.flagged)
     return found | flags | {"estimated_rate": table.noise_rate, "finding": table.finding}
 
 
-COLUMNS = {
-    "accuracy": ("last accuracy", 3),
-    "auc": ("AUC", 4),
-    "f1": ("F1", 3),
-    "precision": ("precision", 3),
-    "estimated_rate": ("rate", 3),
-    "real_rate": ("real rate", 3),
-    "cpu_seconds": ("CPU seconds", 1),
-}
+COLUMNS = LOOP_COLUMNS | {"cpu_seconds": ("CPU seconds", 1)}
 
 
 def tables(results: list[dict[str, Any]]) -> dict[str, str]:
