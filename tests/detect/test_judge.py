@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from made import made, pairwise, symmetric
 
-from labelmend.detect.judge import CLEAN, FOUND, UNKNOWN, best_threshold, judge_predictions, ranks
+from labelmend.detect.judge import CLEAN, FOUND, UNKNOWN, _finding, best_threshold, judge_predictions, ranks
+from labelmend.detect.sharpness import Sharpness
 
 REAL = [parent / "shared" / "data" / "predictions" for parent in Path(__file__).parents]
 RARE = np.array([0.3, 0.3, 0.2, 0.19, 0.01])
@@ -163,3 +164,12 @@ def test_flags_on_released_predictions_are_as_good_as_promised(name, least):
     assert 2 * both / (found.flagged.sum() + wrong.sum()) >= least
     assert found.rate == pytest.approx(wrong.mean(), abs=0.02)
     assert found.interval[0] <= wrong.mean() <= found.interval[1]
+
+
+@pytest.mark.parametrize(
+    ("learned", "gain", "finding"),
+    [(0.6, 0.005, FOUND), (0.49, 0.012, UNKNOWN), (0.49, 0.019, FOUND), (0.6, 0.0009, UNKNOWN)],
+)
+def test_a_network_that_knows_less_than_half_of_the_labels_needs_a_plain_gain(learned, gain, finding):
+    sharpness = Sharpness(np.ones(2), np.ones((1, 2)), overall=1.4, strength=0.0, habit_gain=gain, likely=1.4)
+    assert _finding(2_000, learned, 20.0, 0.35, sharpness, 0.001)[0] == finding

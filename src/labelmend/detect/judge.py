@@ -29,6 +29,8 @@ HABIT_GAIN, HABIT_GAIN_EACH, KNOWS = 10.0, 0.004, 0.5
 """Or: log-likelihood that class habits gain, in all and a label, for a network that explains half of the labels."""
 SHARPER, SHARPER_GAIN_EACH = 1.25, 0.001
 """Or: an exponent of the truth under that, from which on a smaller gain is enough."""
+PLAIN_GAIN_EACH = 0.016
+"""Or: a gain that weak networks do not come to where labels are right, so that it is enough for them too."""
 IN_SAMPLE_GAIN_EACH = 0.0003
 """Or, of samples that the network learned, whose predictions gain nothing where labels are right: this is enough."""
 LEARNED, LEARNED_SIGMAS = 0.025, 2.5
@@ -199,7 +201,7 @@ def _finding(
     if sharpness.overall >= SHARPENED:
         return FOUND, "labels contradict the network where it should be sure"
     gain = sharpness.habit_gain
-    if gain * samples >= HABIT_GAIN and gain >= enough and learned >= KNOWS:
+    if gain * samples >= HABIT_GAIN and (gain >= PLAIN_GAIN_EACH or (gain >= enough and learned >= KNOWS)):
         return FOUND, "more labels contradict the network than it can be wrong about"
     if doubted <= FEW_DOUBTS:
         return CLEAN, f"the network doubts {doubted:.1%} of the labels, no more than it is unsure of"

@@ -27,6 +27,8 @@ from .trees import affordable, held_out_trees
 
 ERRORS = {"linear": 1.0, "mlp": 1.0, TREES: 2.0}
 """Standard errors by which a kind must be better than those before it; the best of many forests is partly luck."""
+EQUAL = 2.0
+"""Standard errors within which candidates of one kind are equally good."""
 LINEAR_DECAYS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 MLP_DECAYS = (1e-2, 3e-2)
 MLP_WIDTH = 128
@@ -112,9 +114,9 @@ def choose_head(
 
 
 def _best_of_kind(candidates: Sequence[_Candidate]) -> _Candidate:
-    """Of those that no other is clearly better than, the one that needs calibration least."""
+    """Of those that are as good as the best, the one that needs calibration least."""
     first = min(candidates, key=lambda candidate: candidate.held_out.mean)
-    equals = [candidate for candidate in candidates if not _clearly_better(first, candidate)]
+    equals = [each for each in candidates if not first.held_out.clearly_better(each.held_out, EQUAL)]
     return min(equals, key=lambda candidate: candidate.held_out.uncalibrated)
 
 
