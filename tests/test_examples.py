@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 from types import ModuleType
 
@@ -147,8 +148,10 @@ def follow(words: list[str], labelmend) -> None:
         command = re.sub(r"--port \d+", "", " ".join(rest)).split()  # that of the page may be taken
         command = [sys.executable, "-m", "labelmend", *command, "--no-browser"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-            assert any("http://127.0.0.1:" in line for line in server.stdout)
-            server.terminate()
+            address = next(line.strip() for line in server.stdout if "http://127.0.0.1:" in line)
+            with urllib.request.urlopen(address) as page:
+                assert "<title>" in page.read().decode()
+            server.kill()
         return
     if rest[0] == "reproduce":
         rest = [*rest, "--dry-run"]
