@@ -1,11 +1,14 @@
 """The documentation as a site: built strictly, complete in itself, and searchable from the disk."""
 
+import html
 import re
 import subprocess
 import sys
+import urllib.parse
 from pathlib import Path
 
 import pytest
+from axe import needs_axe, violations
 
 ROOT = Path(__file__).parents[1]
 
@@ -39,6 +42,45 @@ def test_the_site_reads_well_from_the_disk_at_every_width(site, visit, width):
         page = visit(site / f"{name}.html", viewport={"width": width, "height": 900})
         assert page.locator("h1").count() == 1
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+@pytest.fixture(scope="module")
+def ids(site):
+    """What can be linked to in each page: the page itself, and every element with a name."""
+    named = re.compile(r"\s(?:id|name)=(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))")
+    return {
+        page.resolve(): {html.unescape(next(filter(None, found), "")) for found in named.findall(page.read_text())}
+        for page in site.rglob("*.html")
+    }
+
+
+def test_no_link_of_the_site_is_dead(site, ids):
+    dead = []
+    for page in ids:
+        if page.name == "404.html":  # its links begin at the root of a server
+            continue
+        for found in re.findall(r"<a\s[^>]*?href=(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", page.read_text()):
+            link = urllib.parse.urlsplit(html.unescape(next(filter(None, found), "")))
+            if link.scheme or link.netloc:
+                continue
+            target = (page.parent / urllib.parse.unquote(link.path)).resolve() if link.path else page
+            target = target / "index.html" if target.is_dir() else target
+            anchor = urllib.parse.unquote(link.fragment)
+            if not target.is_file() or (anchor and target in ids and anchor not in ids[target]):
+                dead.append(f"{page.relative_to(site)}: {link.geturl()}")
+    assert dead == []
+
+
+@needs_axe
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_of_the_site_can_be_used_by_everybody(site, visit, scheme):
+    wrong = {}
+    for path in sorted(site.rglob("*.html")):
+        page = visit(path, color_scheme=scheme)
+        if found := violations(page):
+            wrong[str(path.relative_to(site))] = found
+    assert wrong == {}
 
 
 def test_search_finds_pages_without_a_server(site, visit):

@@ -2,6 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from labelmend.detect.judge import FOUND, judge_predictions
 from labelmend.detect.predictions import calibration_factor, read_predictions, softmax
@@ -23,19 +28,28 @@ def promised_and_real(judgement, wrong):
     return judgement.probability[judgement.flagged].mean(), wrong[judgement.flagged].mean()
 
 
-def mean_gap(**options):
+def measured(seed, columns):
+    """Some columns of the breast cancer set, 15 % of its labels wrong, predicted by logistic regression in five folds."""
+    x, truth = load_breast_cancer(return_X_y=True)
+    labels = np.where(np.random.default_rng(seed).random(len(truth)) < 0.15, 1 - truth, truth)
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
+    return labels, cross_val_predict(model, x[:, :columns], labels, cv=5, method="predict_proba"), labels != truth
+
+
+def mean_gap(columns, **options):
     gaps = []
     for seed in range(4):
-        labels, probabilities, wrong = table(seed)
+        labels, probabilities, wrong = measured(seed, columns)
         promised, real = promised_and_real(judge_predictions(labels, probabilities, **options), wrong)
-        gaps.append(promised - real)
+        gaps.append(abs(promised - real))
     return float(np.mean(gaps))
 
 
-def test_what_is_promised_of_flagged_labels_is_nearer_to_what_holds():
-    averaged, single = mean_gap(average=averaged_readings), mean_gap()
-    assert abs(averaged) < 0.07
-    assert abs(averaged) < abs(single)
+@pytest.mark.parametrize("columns", [5, 10])
+def test_what_is_promised_of_flagged_labels_is_nearer_to_what_holds(columns):
+    averaged, single = mean_gap(columns, average=averaged_readings), mean_gap(columns)
+    assert averaged < 0.05
+    assert averaged < single
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -1,19 +1,17 @@
 """The review page in a real browser: whole sessions by keyboard alone, and what it must never do."""
 
 import csv
-import os
 import time
 from pathlib import Path
 
 import pytest
+from axe import needs_axe, violations
 from payloads import PAYLOADS
 from review_runs import ids_run, judged_run
 
 from labelmend.data.sources import read_source
 from labelmend.run.decisions import Decision, DecisionLog, now, read_decisions, standing
 
-AXE = Path(os.environ.get("LABELMEND_AXE") or Path(__file__).parents[2] / ".venv" / "axe.min.js")
-NO_AXE = f"no axe-core here: `make axe` puts it to {AXE}, or set LABELMEND_AXE"
 ID = "#facts > .text"
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -401,12 +399,6 @@ def test_nothing_is_wider_than_the_screen(visit, serve, request, width, kind):
     assert min(heights) >= 40
 
 
-def violations(page):
-    page.evaluate(AXE.read_text())
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations', 'incomplete']})")
-    return [f"{each['id']}: {each['nodes'][0]['html'][:160]}" for each in found["violations"]]
-
-
 def states(page, served):
     """Take the page through what it can show, one after the other."""
     yield "one sample"
@@ -428,7 +420,7 @@ def states(page, served):
     yield "closed"
 
 
-@pytest.mark.skipif(not AXE.is_file(), reason=NO_AXE)
+@needs_axe
 @pytest.mark.parametrize(
     ("scheme", "width"),
     [
@@ -445,7 +437,7 @@ def test_axe_finds_no_violation(visit, serve, pictures, scheme, width):
         assert violations(page) == [], state
 
 
-@pytest.mark.skipif(not AXE.is_file(), reason=NO_AXE)
+@needs_axe
 def test_axe_finds_no_violation_in_a_row_of_a_table(visit, serve, table):
     served = serve(table)
     served.opened()

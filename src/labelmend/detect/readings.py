@@ -20,9 +20,9 @@ SUREST, FEWEST_SURE = 0.25, 50
 """Share of the samples, and the least number of them, that class habits are fitted to."""
 AMBIGUITIES = (0.5, 0.0)
 """Shares of labels that ambiguity is taken to have made, before labels say otherwise."""
-PRIORS = (0.5, 0.25, 0.25)
-"""Weights of the three degrees of sharpness before labels say otherwise: the estimate is right most often."""
-COUNTED = 3_000
+PRIORS = (0.45, 0.45, 0.1)
+"""Weights of the estimate, the middle and the likelihood's exponent before labels say more: the last overshoots."""
+COUNTED = 1_000
 LEAST_WEIGHT = 1e-3
 
 
