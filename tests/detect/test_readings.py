@@ -29,7 +29,7 @@ def promised_and_real(judgement, wrong):
 
 
 def measured(seed, columns):
-    """Some columns of the breast cancer set, 15 % of its labels wrong, predicted by logistic regression in five folds."""
+    """Columns of the breast cancer set, 15 % of its labels wrong, predicted by logistic regression in five folds."""
     x, truth = load_breast_cancer(return_X_y=True)
     labels = np.where(np.random.default_rng(seed).random(len(truth)) < 0.15, 1 - truth, truth)
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
