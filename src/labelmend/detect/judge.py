@@ -97,7 +97,7 @@ def judge_predictions(
     One setting serves all data. Predictions are calibrated against the given labels, so that their temperature does not
     matter; then two ways to be wrong are fitted (see `two_ways`), for a truth as sharp as can be told (see
     `sharpness`). A `rough` judgement is fitted to fewer samples and has no interval, which is enough to train by.
-    `average` takes several readings of the predictions into account, as is better for tables.
+    `average` takes several readings of the predictions into account, as is better for tables and texts.
 
     Predictions of samples that the network was trained on give too few wrong labels where it memorised them: what is
     memorised looks right. `in_sample` is for those of a run too short for that. What such a network doubts of its

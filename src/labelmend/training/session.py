@@ -10,7 +10,10 @@ from accelerate import Accelerator
 from torch import Tensor
 
 from ..core import Draws
+from ..data import Samples
 from ..data.kinds import Normaliser
+from ..data.kinds.encoded import Encoded
+from ..data.kinds.images import Images
 from ..detect.dynamics import judge_ledgers
 from ..detect.judge import FOUND, Judgement
 from ..detect.readings import averaged_readings
@@ -178,7 +181,7 @@ def _trained(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> Tra
         len(data.class_names),
         by_predictions=trainer.method.judged_by_predictions,
         held_out=trainer.method.cross_fitted,
-        average=averaged_readings if _is_table(prepared) else None,
+        average=averaged_readings if _is_table_or_text(prepared.data) else None,
     )
     if data.trusted is not None:
         judgement = judgement.trusting(data.trusted.numpy())
@@ -225,6 +228,7 @@ def _conclude(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> No
     run.update(status="finished", summary=summary)
 
 
-def _is_table(prepared: Prepared) -> bool:
-    """Whether the samples are rows that were read, and no features of pictures."""
-    return len(prepared.data.shape) == 1 and prepared.choices.features is None
+def _is_table_or_text(data: Samples) -> bool:
+    """Whether the samples are rows or texts that were read, and no features of pictures."""
+    kind = data.kind.of if isinstance(data.kind, Encoded) else data.kind
+    return len(data.shape) == 1 and (kind is None or kind.name != Images.name)
