@@ -27,7 +27,7 @@ from .trees import affordable, held_out_trees
 
 ERRORS = {"linear": 1.0, "mlp": 1.0, TREES: 2.0}
 """Standard errors by which a kind must be better than those before it; the best of many forests is partly luck."""
-EQUAL = 2.0
+EQUAL = 2.5
 """Standard errors within which candidates of one kind are equally good."""
 LINEAR_DECAYS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 MLP_DECAYS = (1e-2, 3e-2)
