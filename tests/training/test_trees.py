@@ -14,7 +14,6 @@ from labelmend.methods.fold_plan import stratified_folds
 from labelmend.training import heads, trees
 from labelmend.training.config import TrainConfig
 from labelmend.training.heads import choose_head
-from labelmend.training.held_out import HeldOut
 from labelmend.training.prepare import prepare
 from labelmend.training.session import train
 from labelmend.training.trees import affordable, held_out_trees
@@ -56,10 +55,10 @@ def test_classes_in_stripes_get_trees_and_the_reason_has_the_losses_of_the_other
 def test_trees_that_are_clearly_behind_are_not_looked_at_further():
     x, labels = line()
     fold = stratified_folds(labels, 5)
-    assert len(held_out_trees(x, labels, 2, fold, seed=0, rival=HeldOut(torch.full((len(x),), 0.01), 0.01))) == 1
+    assert len(held_out_trees(x, labels, 2, fold, seed=0, rival=torch.full((len(x),), 0.01))) == 1
     found = held_out_trees(x, labels, 2, fold, seed=0)
     assert set(found) == {f"trees-{rounds}x{leaves}" for rounds in (10, 25) for leaves in trees.LEAVES}
-    assert all(held.losses.isfinite().sum() == (fold < trees.FOLDS).sum() for held in found.values())
+    assert all(losses.isfinite().sum() == (fold < trees.FOLDS).sum() for losses in found.values())
 
 
 def test_wide_rows_are_not_tried_with_trees():

@@ -2,8 +2,7 @@
 
 Wide rows, such as embeddings, are memorised by a network that suits a table of ten columns. What is memorised does not
 predict the labels of samples that were left out, so that their log-loss tells which network and which weight decay to
-take. Wrong labels make every candidate's loss larger by about the same amount, and do not change the order. Each is
-calibrated first, as the judge will do: weight decay makes predictions less sure, and not for that less useful.
+take. Wrong labels make every candidate's loss larger by about the same amount, and do not change the order.
 
 All networks are trained at the same time, as one computation with a dimension for them, and by the same steps as in a
 run: `HEADS` with a triangular rate. Gradient-boosted trees are fitted one after another (see `trees`).
@@ -21,14 +20,11 @@ from ..core import generator
 from ..methods.fold_plan import stratified_folds
 from ..nets.small import WIDEST
 from ..nets.trees import TREES
-from .held_out import HeldOut
 from .optimiser import HEADS, OptimiserSettings, triangular
 from .trees import affordable, held_out_trees
 
 ERRORS = {"linear": 1.0, "mlp": 1.0, TREES: 2.0}
 """Standard errors by which a kind must be better than those before it; the best of many forests is partly luck."""
-EQUAL = 2.5
-"""Standard errors within which candidates of one kind are equally good."""
 LINEAR_DECAYS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 MLP_DECAYS = (1e-2, 3e-2)
 MLP_WIDTH = 128
@@ -66,12 +62,16 @@ class HeadChoice:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A way to train, and how well it predicts."""
+    """A way to train, and the loss of each held-out sample, [n]: NaN for samples that were not held out."""
 
     net: str
     weight_decay: float
     early: bool
-    held_out: HeldOut
+    losses: Tensor
+
+    @property
+    def mean(self) -> float:
+        return float(self.losses.nanmean())
 
     @property
     def kind(self) -> str:
@@ -106,23 +106,18 @@ def choose_head(
     for compare in kinds.values() if only is None else [kinds[only]]:
         candidates = compare()
         if candidates:
-            bests.append(_best_of_kind(candidates))
+            bests.append(min(candidates, key=lambda candidate: candidate.mean))
             best = bests[-1] if best is None or _clearly_better(bests[-1], best) else best
     assert best is not None
     epochs = best.shortened(round_epochs(len(x), batch_size))
     return HeadChoice(best.net, best.weight_decay, ROUNDS * epochs, _reason(best, bests))
 
 
-def _best_of_kind(candidates: Sequence[_Candidate]) -> _Candidate:
-    """Of those that are as good as the best, the one that needs calibration least."""
-    first = min(candidates, key=lambda candidate: candidate.held_out.mean)
-    equals = [each for each in candidates if not first.held_out.clearly_better(each.held_out, EQUAL)]
-    return min(equals, key=lambda candidate: candidate.held_out.uncalibrated)
-
-
 def _clearly_better(one: _Candidate, other: _Candidate) -> bool:
     """Whether its held-out loss is less by more than a standard error of the difference, of trees by two."""
-    return one.held_out.clearly_better(other.held_out, ERRORS[one.kind])
+    gain = other.losses - one.losses
+    gain = gain[gain.isfinite()]
+    return float(gain.mean()) > ERRORS[one.kind] * float(gain.std()) / math.sqrt(len(gain))
 
 
 def round_epochs(samples: int, batch_size: int) -> int:
@@ -138,8 +133,8 @@ def round_epochs(samples: int, batch_size: int) -> int:
 def _reason(best: _Candidate, bests: Sequence[_Candidate]) -> str:
     """The choice in words, with its loss and those of the others on the samples that all were measured on."""
     names = {"linear": "a linear classifier", "mlp": "an MLP", TREES: "gradient-boosted trees"}
-    compared = torch.stack([candidate.held_out.losses for candidate in bests]).isfinite().all(dim=0)
-    loss = {candidate.kind: float(candidate.held_out.losses[compared].mean()) for candidate in bests}
+    compared = torch.stack([candidate.losses for candidate in bests]).isfinite().all(dim=0)
+    loss = {candidate.kind: float(candidate.losses[compared].mean()) for candidate in bests}
     others = [f"{loss[other.kind]:.2f} for {names[other.kind]}" for other in bests if other is not best]
     if best.kind == TREES:
         rounds, leaves = best.net.removeprefix(f"{TREES}-").split("x")
@@ -166,8 +161,8 @@ class _Comparison:
         def forward(weights: Weights, x: Tensor) -> Tensor:
             return torch.einsum("nd,dhc->nhc", x * factor, weights[0]) + weights[1]
 
-        found = self._held_out(forward, [(self.x.shape[1], self.classes)], LINEAR_DECAYS, self.epochs, FOLDS)
-        return [_Candidate("linear", decay, False, held) for decay, held in zip(LINEAR_DECAYS, found, strict=True)]
+        losses = self._held_out(forward, [(self.x.shape[1], self.classes)], LINEAR_DECAYS, self.epochs, FOLDS)
+        return [_Candidate("linear", decay, False, loss) for decay, loss in zip(LINEAR_DECAYS, losses, strict=True)]
 
     def mlps(self) -> list[_Candidate]:
         """MLPs as in `nets`, with all weight decays, stopped early or not; wide rows are compared in fewer folds."""
@@ -184,8 +179,8 @@ class _Comparison:
         found, shapes = [], [(columns, width), (width, width), (width, self.classes)]
         for early in (False, True):
             epochs = max(2, self.epochs // EARLY) if early else self.epochs
-            each = self._held_out(forward, shapes, MLP_DECAYS, epochs, folds)
-            found += [_Candidate("mlp", decay, early, held) for decay, held in zip(MLP_DECAYS, each, strict=True)]
+            losses = self._held_out(forward, shapes, MLP_DECAYS, epochs, folds)
+            found += [_Candidate("mlp", decay, early, loss) for decay, loss in zip(MLP_DECAYS, losses, strict=True)]
         return found
 
     def trees(self, best: _Candidate | None) -> list[_Candidate]:
@@ -193,14 +188,14 @@ class _Comparison:
         if best is not None and not affordable(len(self.x), self.x.shape[1], self.classes):
             return []
         x, labels, fold = self.x.cpu(), self.labels.cpu(), self.fold.cpu()
-        rival = None if best is None else best.held_out.on(x.device)
-        found = held_out_trees(x, labels, self.classes, fold, seed=self.seed, rival=rival)
-        return [_Candidate(net, 0.0, False, held.on(self.x.device)) for net, held in found.items()]
+        rival = None if best is None else best.losses.cpu()
+        losses = held_out_trees(x, labels, self.classes, fold, seed=self.seed, rival=rival)
+        return [_Candidate(net, 0.0, False, loss.to(self.x.device)) for net, loss in losses.items()]
 
     def _held_out(
         self, forward: Forward, shapes: Sequence[tuple[int, int]], decays: Sequence[float], epochs: int, folds: int
-    ) -> list[HeldOut]:
-        """For each weight decay, how well the samples in the first `folds` folds are predicted."""
+    ) -> list[Tensor]:
+        """For each weight decay the losses of the samples in the first `folds` folds, [n]."""
         rng, heads = generator(self.seed, "heads", len(shapes), epochs), len(decays) * folds
         weights = [_uniform((inputs, heads, outputs), inputs, rng) for inputs, outputs in shapes]
         weights.append(_uniform((heads, self.classes), shapes[-1][0], rng))
@@ -211,9 +206,9 @@ class _Comparison:
         fold = torch.arange(folds, device=self.x.device).repeat(len(decays))
         self._train(forward, weights, decay, fold, epochs, rng)
         with torch.no_grad():
-            scores = forward(weights, self.x).view(len(self.x), len(decays), folds, self.classes)
-        rows, own = torch.arange(len(self.x), device=self.x.device), self.fold.clamp_max(folds - 1)
-        return [HeldOut.of(found, self.labels, self.fold < folds) for found in scores[rows, :, own].unbind(dim=1)]
+            losses = self._losses(forward(weights, self.x), self.labels)
+        losses = losses.masked_fill(self.fold[:, None] != fold, math.nan).view(len(self.x), len(decays), folds)
+        return list(losses.nanmean(dim=2).unbind(dim=1))
 
     def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Cross-entropy of each sample and head, [n, heads]."""

@@ -4,12 +4,13 @@ One fit tells the loss after each number of rounds, because later trees only add
 clearly worse than a network already does, after enough rounds to tell, are not looked at further.
 """
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from ..nets.trees import Forest, trees_name
-from .held_out import HeldOut
 
 ROUNDS = (10, 15, 25, 40, 60, 100)
 """Rounds of boosting that are compared."""
@@ -32,18 +33,19 @@ def affordable(rows: int, columns: int, classes: int) -> bool:
 
 
 def held_out_trees(
-    x: Tensor, labels: Tensor, classes: int, fold: Tensor, *, seed: int, rival: HeldOut | None = None
-) -> dict[str, HeldOut]:
-    """How well forests predict held-out samples, by their names.
+    x: Tensor, labels: Tensor, classes: int, fold: Tensor, *, seed: int, rival: Tensor | None = None
+) -> dict[str, Tensor]:
+    """The losses of held-out samples by the name of the forest, [n]: NaN for samples that were not held out.
 
-    `rival` is the best network on the same samples; where trees are far behind it, only one forest comes back.
+    `rival` are losses of the best network on the same samples; where trees are far behind, only one forest comes back.
     """
     if rival is not None:
         small = trees_name(ENOUGH_ROUNDS, LEAVES[0])
-        one = _staged(x, labels, classes, fold, (ENOUGH_ROUNDS,), LEAVES[0], folds=1, seed=seed)
-        if rival.clearly_better(one[small], CLEARLY):
-            return one
-    found: dict[str, HeldOut] = {}
+        losses = _staged(x, labels, classes, fold, (ENOUGH_ROUNDS,), LEAVES[0], folds=1, seed=seed)[small]
+        behind = (losses - rival)[losses.isfinite() & rival.isfinite()]
+        if float(behind.mean()) > CLEARLY * float(behind.std()) / math.sqrt(len(behind)):
+            return {small: losses}
+    found: dict[str, Tensor] = {}
     for leaves in LEAVES:
         found |= _staged(x, labels, classes, fold, ROUNDS, leaves, folds=FOLDS, seed=seed)
     return found
@@ -59,17 +61,15 @@ def _staged(
     *,
     folds: int,
     seed: int,
-) -> dict[str, HeldOut]:
-    """How well trees predict after each of these rounds, in the first `folds` folds."""
-    scores = torch.zeros(len(rounds), len(x), classes)
+) -> dict[str, Tensor]:
+    """Losses after each of these rounds, in the first `folds` folds."""
+    losses = torch.full((len(rounds), len(x)), math.nan)
     for out in range(folds):
         held, learned = fold == out, fold != out
         forest = Forest(x.shape[1], classes, rounds=rounds[-1], leaves=leaves)
         forest.fit(x[learned], F.one_hot(labels[learned], classes).float(), seed=seed)
         with torch.no_grad():
-            for stage, found in zip(scores, forest.staged(x[held], rounds), strict=True):
-                stage[held] = found.float()
-    return {
-        trees_name(number, leaves): HeldOut.of(stage, labels, fold < folds)
-        for number, stage in zip(rounds, scores, strict=True)
-    }
+            scores = forest.staged(x[held], rounds)
+        for stage, logits in zip(losses, scores, strict=True):
+            stage[held] = F.cross_entropy(logits, labels[held], reduction="none")
+    return {trees_name(number, leaves): stage for number, stage in zip(rounds, losses, strict=True)}
