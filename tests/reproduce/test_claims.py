@@ -90,7 +90,7 @@ def test_what_is_shown():
     each = verdict((5.0, 6.0, 7.0), least=0.0)
     assert verdict_lines([each, replace(each, source="other", effects=(1.0,))]) == [
         ["claim", "in the paper", "wanted", "digits", "other"],
-        ["says", "Table 0", "above 0", "✓ 6.0 ± 1.0", "? 1.0"],
+        ["says", "Table 0", "above 0", "✓ 6.0 ± 1.0", "(✓) 1.0"],
     ]
     assert tally([each]) == "Of 1 checks, 1 hold (✓), 0 do not hold (✗) and 0 are too close to call (?)"
     (row,) = csv.DictReader(io.StringIO(by_seed_csv([each])))

@@ -20,16 +20,28 @@ LATER: dict[str, Any] = {"time": None, "features": None, "unfreeze": False} | di
 )
 """Options that are younger than published results, with the values that leave a run as it was."""
 KEY_DIGITS = 16
+UNLESS_SAID = ("small", "paper")
+"""Scales of a part of an experiment that names none."""
 
 
 def key(config: TrainConfig) -> str:
-    """The name of a run: a digest of everything in its configuration that decides what comes out."""
+    """The name of a run: a digest of everything in its configuration that decides what comes out.
+
+    Where the file with its labels lies does not.
+    """
     decisive = {
         name: value
         for name, value in asdict(config).items()
         if name not in CIRCUMSTANCES and not (name in LATER and value == LATER[name])
     }
+    if config.labels is not None:
+        decisive["labels"] = labels_in_words(config)
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:KEY_DIGITS]
+
+
+def labels_in_words(config: TrainConfig) -> str:
+    """Which labels a run has: noise that is made, those of a file, or those of its data."""
+    return config.noise or (config.labels or "as it is").rpartition(":")[2]
 
 
 @dataclass(frozen=True)
@@ -86,11 +98,12 @@ def planned(
     data: Sequence[str] = (),
     kind: str = "symmetric",
 ) -> list[Planned]:
-    """Every row on every data set at every noise level, one seed after the other."""
+    """Every row on every data set of the scale at every noise level, one seed after the other."""
     every = [
         Planned(role, row.name, level, scale.config(role, row, level, seed, kind=kind, root=asked.root))
         for seed in range(asked.seeds)
         for role in data or scale.ablated
+        if role in scale.stages
         for row in map(ROWS.__getitem__, rows)
         if row.only_on is None or role in row.only_on
         for level in noise or (None,)
@@ -102,7 +115,13 @@ def _experiments(kind: str) -> dict[str, Experiment]:
     def runs_of(declared: Mapping[str, Any]) -> Runs:
         def runs(scale: Scale, asked: Asked) -> list[Planned]:
             asked = replace(asked, seeds=declared.get("seeds", asked.seeds))
-            return [run for grid in declared["grids"] for run in planned(scale, asked, **grid)]
+            every: dict[tuple[str, str, str], Planned] = {}
+            for grid in declared["grids"]:
+                own = replace(asked, seeds=max(asked.seeds, grid.get("seeds", 1)))
+                if scale.name in grid.get("scales", UNLESS_SAID):
+                    told = {name: value for name, value in grid.items() if name not in ("scales", "seeds")}
+                    every |= {(run.data, run.row, run.key): run for run in planned(scale, own, **told)}
+            return list(every.values())
 
         return runs
 

@@ -4,12 +4,12 @@ import csv
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 
 from scipy.stats import t
 
-from .catalogue import CIFAR, Asked, Experiment, Planned, planned
+from .catalogue import CIFAR, TABLES, Asked, Experiment, Planned, planned
 from .protocol import Scale
 from .runs import Result
 from .tables import Results, csv_text, short
@@ -86,9 +86,22 @@ def _read_claims() -> tuple[Claim, ...]:
 CLAIMS = _read_claims()
 
 
+def deciding(claim: Claim, scale: Scale, asked: Asked, data: str) -> list[list[Planned]]:
+    """The runs that decide a claim on one data set, for each seed; at a costly scale those that tables show anyway."""
+    if not scale.costly:
+        runs = claim.planned(scale, asked, data)
+    else:
+        shown = {run.key: run.config.seed for table in TABLES.values() for run in table.runs(scale, asked)}
+        wide = replace(asked, seeds=1 + max(shown.values(), default=0))
+        runs = [run for run in claim.planned(scale, wide, data) if run.key in shown]
+    needed = 1 if claim.second is None else 2
+    by_seed = [[run for run in runs if run.config.seed == seed] for seed in sorted({run.config.seed for run in runs})]
+    return [same for same in by_seed if len(same) == needed]
+
+
 def claimed(scale: Scale, asked: Asked) -> list[Planned]:
     """Every run that some claim needs, each once."""
-    every = [run for claim in CLAIMS for data in CIFAR for run in claim.planned(scale, asked, data)]
+    every = [run for claim in CLAIMS for data in CIFAR for same in deciding(claim, scale, asked, data) for run in same]
     return list({run.key: run for run in every}.values())
 
 
@@ -137,15 +150,22 @@ class Verdict:
             return HOLDS
         return FAILS if high < self.claim.least or low > self.claim.most else OPEN
 
+    @property
+    def mark(self) -> str:
+        """The verdict as a sign; in brackets what a single seed came to, which decides nothing."""
+        if self.spread is not None:
+            return MARKS[self.verdict]
+        return f"({MARKS[HOLDS if self.claim.least <= self.mean <= self.claim.most else FAILS]})"
+
 
 def judge_claims(scale: Scale, asked: Asked, results: Results) -> list[Verdict]:
-    """A verdict on every claim, for every data set on which its runs were asked for and did not diverge."""
+    """A verdict on every claim, for every data set on which its runs were asked for, are made and did not diverge."""
     verdicts = []
     for claim in CLAIMS:
         for data in CIFAR:
-            runs = claim.planned(scale, asked, data)
-            by_seed = [[results[run.key] for run in runs if run.config.seed == seed] for seed in range(asked.seeds)]
-            effects = [claim.effect(found) for found in by_seed if found]
+            by_seed = deciding(claim, scale, asked, data)
+            made = [same for same in by_seed if all(run.key in results for run in same)]
+            effects = [claim.effect([results[run.key] for run in same]) for same in made]
             known = tuple(effect for effect in effects if effect is not None)
             if known:
                 verdicts.append(Verdict(claim, scale.stages[data].source, known))
@@ -159,7 +179,7 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[list[str]]:
     for each in verdicts:
         claim = each.claim
         row = shown.setdefault(claim.id, [claim.says, claim.where, claim.wanted, *("" for _ in sources)])
-        row[3 + sources.index(each.source)] = f"{MARKS[each.verdict]} {each.effect}"
+        row[3 + sources.index(each.source)] = f"{each.mark} {each.effect}"
     return [["claim", "in the paper", "wanted", *sources], *shown.values()]
 
 
@@ -167,7 +187,8 @@ def tally(verdicts: Sequence[Verdict]) -> str:
     """How many of each verdict, and what the marks mean."""
     hold, fail, near = (sum(each.verdict == word for each in verdicts) for word in MARKS)
     words = f"{hold} hold (✓), {fail} do not hold (✗) and {near} are too close to call (?)"
-    return f"Of {len(verdicts)} checks, {words}"
+    single = ", those in brackets having one seed" if any(each.spread is None for each in verdicts) else ""
+    return f"Of {len(verdicts)} checks, {words}{single}"
 
 
 def by_seed_csv(verdicts: Sequence[Verdict]) -> str:

@@ -27,13 +27,15 @@ def reproduce(
         typer.Argument(
             metavar="EXPERIMENT...",
             help="table1 to table5, tinyimagenet, clothing1m, fig1, fig2, fig3, appendix-a (Fig. 4), frequency, "
-            "em-iterations, fixed-weights, details (paper's text against released code), claims, or all.",
+            "em-iterations, fixed-weights, details (paper's text against released code), cifar10n (human labels), "
+            "memorising (networks and epochs from which plain training memorises), claims, or all.",
         ),
     ] = None,
     scale: Annotated[
         str,
         typer.Option(
-            help="small: digits and Fashion-MNIST on a CPU, minutes; paper: the published protocol, for GPUs."
+            help="small: digits and Fashion-MNIST on a CPU, minutes; medium: all of CIFAR-10 on a CPU, hours; "
+            "paper: the published protocol, for GPUs."
         ),
     ] = "small",
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds of every run: 0, 1 and so on.")] = 1,
@@ -53,6 +55,9 @@ def reproduce(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List the runs with hyperparameters and estimated cost; make none.")
     ] = False,
+    so_far: Annotated[
+        bool, typer.Option("--so-far", help="Show what the runs came to that are made; make none.")
+    ] = False,
     runs_only: Annotated[
         bool, typer.Option("--runs-only", help="Make the runs without printing or writing results.")
     ] = False,
@@ -69,7 +74,7 @@ def reproduce(
 
     signals = Signals()  # before the slow imports
     from ..report.embedding import check_embedding
-    from .reproduce import show_plan
+    from .reproduce import show_plan, show_results
 
     check_embedding(embedding)
     asked = {"seeds": seeds, "root": root, "only": only, "noise": noise, "data": data}
@@ -78,6 +83,8 @@ def reproduce(
     )
     if dry_run:
         show_plan(reproduction, out)
+    elif so_far:
+        show_results(reproduction, out)
     else:
         _carry_out(reproduction, jobs, threads, signals, show=not runs_only)
     signals.done()

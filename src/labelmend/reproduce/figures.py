@@ -1,6 +1,7 @@
 """The paper's figures, drawn from what runs left behind; each with the numbers that it shows."""
 
 import io
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,8 @@ FIG2_EPOCH = 10
 GMM = "GMM"
 """The row with the Gaussian mixture."""
 BINS = 40
+LEARNED = math.log(2)
+"""Loss under which the given label has more than half of the probability."""
 WIDE = 8.4
 
 
@@ -226,7 +229,44 @@ def appendix_a(drawing: Drawing) -> Drawn:
     return Drawn(figure, caption, csv_text([columns, *numbers]))
 
 
-FIGURES: dict[str, Callable[[Drawing], Drawn]] = {"fig1": fig1, "fig2": fig2, "fig3": fig3, "appendix-a": appendix_a}
+def memorising(drawing: Drawing) -> Drawn:
+    """How far plain training ends under its best, and how many wrong labels it learned, by network and epochs."""
+    numbers: list[list[object]] = []
+    for run in drawing.runs:
+        records, (losses, wrong) = drawing.epochs(run), _losses(drawing.findings(run))
+        accuracies = [record["test_accuracy"] for record in records]
+        share = float((losses[-1, wrong] < LEARNED).mean())
+        augmented = run.config.settings["augment"]
+        place = [run.config.net, augmented, run.config.epochs, run.config.seed]
+        numbers.append([*place, *map(short, (max(accuracies), accuracies[-1], share))])
+    figure, (line,) = _axes(1, 2, height=3.2)
+    kinds = dict.fromkeys((net, augmented) for net, augmented, *_ in numbers)
+    for (net, augmented), colour in zip(kinds, (*LEVELS.values(), INK), strict=False):
+        own = sorted((row[2], *map(float, map(str, row[4:]))) for row in numbers if row[:2] == [net, augmented])
+        epochs, best, last, learned = map(np.asarray, zip(*own, strict=True))
+        name = f"{net}, {augmented if augmented != 'none' else 'not augmented'}"
+        line[0].plot(epochs, 100 * (best - last), color=colour, marker="o", lw=1.6, label=name)
+        line[1].plot(epochs, 100 * learned, color=colour, marker="o", lw=1.6, label=name)
+    line[0].set(title="best accuracy less the last", xlabel="epochs of the run", ylabel="points", ylim=(0, None))
+    line[1].set(title="wrong labels learned", xlabel="epochs of the run", ylabel="%", ylim=(0, None))
+    line[0].legend(frameon=False, fontsize=8)
+    run = drawing.runs[0]
+    caption = (
+        f"Plain cross-entropy on {drawing.scale.stages[run.data].source} at {run.noise} % noise: points of accuracy "
+        "between the best epoch and the last, and the share of wrong labels that get more than half of the "
+        "probability in the end."
+    )
+    columns = ["net", "augment", "epochs", "seed", "best", "last", "learned"]
+    return Drawn(figure, caption, csv_text([columns, *numbers]))
+
+
+FIGURES: dict[str, Callable[[Drawing], Drawn]] = {
+    "fig1": fig1,
+    "fig2": fig2,
+    "fig3": fig3,
+    "appendix-a": appendix_a,
+    "memorising": memorising,
+}
 
 
 def _axes(rows: int, columns: int, *, height: float, sharey: bool = False) -> tuple[Figure, Any]:

@@ -14,7 +14,7 @@ from ..methods.timeline import Timeline
 from ..nets import build_net
 from ..training.compilation import seconds_a_step
 from ..training.config import TrainConfig
-from .catalogue import Planned
+from .catalogue import Planned, labels_in_words
 from .protocol import Scale, Stage
 
 NEVER = ("ce", "m")
@@ -98,7 +98,7 @@ def plan_lines(runs: Sequence[Planned], estimate: Estimator) -> list[list[str]]:
     lines = [[*header, "own settings", "about"]]
     for number, run in enumerate(runs, start=1):
         config, when = run.config, epochs_of(run.config)
-        place = [str(number), config.source, config.method or "", config.noise or "as it is", str(config.seed)]
+        place = [str(number), config.source, config.method or "", labels_in_words(config), str(config.seed)]
         trained = [config.net or "", str(config.epochs), when["drops"], when["corrects"]]
         lines.append([*place, *trained, own_settings(run, shared), in_words(estimate(run))])
     return lines

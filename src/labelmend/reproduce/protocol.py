@@ -1,4 +1,4 @@
-"""The two scales: the paper's data, network and schedule, and one that two CPU cores can run."""
+"""Three scales: the paper's data, network and schedule; on two cores its data in hours, or its claims in minutes."""
 
 import tomllib
 from collections.abc import Mapping
@@ -21,13 +21,16 @@ AS_WRITTEN = {
 """The paper's own methods as its text has them."""
 DECLARED = tomllib.loads(files(__package__).joinpath("experiments.toml").read_text(encoding="utf-8"))
 """Scales, rows and experiments as they are written down."""
+HUMAN_LABELS = ("labels.npz", "CIFAR-10_human.pt")
+"""Names of the file of CIFAR-10N's labels, ours and that of its authors."""
 
 
 @dataclass(frozen=True)
 class Row:
     """A line of a table: a method, the schedule it is trained by and what is changed in it.
 
-    `ours` are the methods of the paper itself. A row may stand `only_on` some of the paper's data sets.
+    `ours` are the methods of the paper itself. A row may stand `only_on` some of the paper's data sets, and have a
+    network and a number of epochs of its own.
     """
 
     name: str
@@ -37,11 +40,16 @@ class Row:
     ours: bool = True
     trusted: bool = False
     only_on: list[str] | None = None
+    net: str | None = None
+    epochs: int | None = None
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What stands for one of the paper's data sets: the data, the network and the epochs of each schedule."""
+    """What stands for one of the paper's data sets: the data, the network and the epochs of each schedule.
+
+    `labels` names those of CIFAR-10N that are given in place of the data set's own.
+    """
 
     title: str
     source: str
@@ -56,17 +64,22 @@ class Stage:
     limit: int | None = None
     size: int | None = None
     init: str | None = None
+    labels: str | None = None
     trusted: int = 10
     changed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A stage for each of the paper's data sets; the ablations of its appendix run on some of them."""
+    """A stage for each of the paper's data sets; the ablations of its appendix run on some of them.
+
+    Runs of a `costly` scale are made for its tables and figures only: claims are checked as far as those decide them.
+    """
 
     name: str
     stages: Mapping[str, Stage]
     ablated: tuple[str, ...]
+    costly: bool = False
 
     def config(
         self, data: str, row: Row, noise: int | None, seed: int, *, kind: str = "symmetric", root: str | None = None
@@ -80,9 +93,10 @@ class Scale:
             source=stage.source,
             out="",
             method=row.method,
-            net=stage.net,
-            epochs=stage.epochs[row.schedule],
+            net=row.net or stage.net,
+            epochs=row.epochs or stage.epochs[row.schedule],
             noise=None if noise is None else f"{kind}:{noise / 100:g}",
+            labels=None if stage.labels is None else f"{_human_labels(root)}:{stage.labels}",
             trusted=f"{stage.trusted}-per-class" if row.trusted else None,
             root=_own_folder(root, stage.source),
             size=stage.size,
@@ -100,10 +114,18 @@ def _own_folder(root: str | None, source: str) -> str | None:
     return root
 
 
-def _scale(name: str, *, ablated: tuple[str, ...]) -> Scale:
-    return Scale(name, {data: Stage(**stage) for data, stage in DECLARED["scales"][name].items()}, ablated)
+def _human_labels(root: str | None) -> str:
+    """CIFAR-10N's file in its own folder of the root or in the root itself; where it would be, if there is none."""
+    places = [Path(root or "data") / folder / name for folder in ("cifar10n", ".") for name in HUMAN_LABELS]
+    return str(next((place for place in places if place.is_file()), places[0]))
+
+
+def _scale(name: str, *, ablated: tuple[str, ...], costly: bool = False) -> Scale:
+    stages = {data: Stage(**stage) for data, stage in DECLARED["scales"][name].items()}
+    return Scale(name, stages, ablated, costly)
 
 
 SMALL = _scale("small", ablated=("cifar10", "cifar100"))
+MEDIUM = _scale("medium", ablated=("cifar10",), costly=True)
 PAPER = _scale("paper", ablated=("cifar10",))
-SCALES = {scale.name: scale for scale in (SMALL, PAPER)}
+SCALES = {scale.name: scale for scale in (SMALL, MEDIUM, PAPER)}

@@ -21,7 +21,7 @@ from ..training.observer import Observer
 from ..training.prepare import Prepared, prepare
 from ..training.signals import Signals
 from . import claims
-from .catalogue import FIGURES, TABLES, Asked, Experiment, Planned
+from .catalogue import FIGURES, TABLES, Asked, Experiment, Planned, labels_in_words
 from .figures import FIGURES as DRAWN
 from .figures import Drawing
 from .plan import Estimator, in_words, plan_lines, shared_settings
@@ -49,7 +49,7 @@ class Reproduction:
 
     @property
     def store(self) -> RunStore:
-        """Where runs are kept, for both scales."""
+        """Where runs are kept, for all scales."""
         return RunStore(self.out / "runs")
 
     @property
@@ -80,7 +80,7 @@ def make_runs(reproduction: Reproduction, console: Console, *, jobs: int, signal
     """Make every run that is missing, with others if `jobs` is more than one."""
     configs, store = reproduction.configs(), reproduction.store
     missing = store.missing(configs)
-    for config in {config.source: config for config in missing}.values():
+    for config in {(config.source, config.labels): config for config in missing}.values():
         with console.status(f"opening {config.source}"):
             prepare(replace(config, out=str(store.run(config).path) + ".check"))
     with _helped(reproduction, min(jobs, len(missing))), progress_bar(console) as progress:
@@ -102,7 +102,7 @@ def _make(config: TrainConfig, store: RunStore, progress: Progress, signals: Sig
     bars = []
 
     def observe(prepared: Prepared) -> Observer:
-        title = " ".join([config.source, prepared.entry.id, config.noise or "", f"seed {config.seed}"])
+        title = " ".join([config.source, prepared.entry.id, labels_in_words(config), f"seed {config.seed}"])
         bars.append(ProgressObserver(progress, title, prepared.choices.epochs))
         return bars[-1]
 
@@ -154,12 +154,20 @@ def show_plan(reproduction: Reproduction, console: Console) -> None:
 
 
 def show_results(reproduction: Reproduction, console: Console) -> None:
-    """Print each experiment and write it as Markdown, CSV and, if it is a figure, as SVG and PNG."""
+    """Print each experiment and write it as Markdown, CSV and, if it is a figure, as SVG and PNG.
+
+    Runs that are not made are left out.
+    """
     reproduction.folder.mkdir(parents=True, exist_ok=True)
     for name in reproduction.names:
-        runs, store = reproduction.planned(name), reproduction.store
-        results = {run.key: result for run in runs if (result := store.result(run.config)) is not None}
+        planned, store = reproduction.planned(name), reproduction.store
+        results = {run.key: result for run in planned if (result := store.result(run.config)) is not None}
+        runs = [run for run in planned if run.key in results]
         console.print(f"\n{EXPERIMENTS[name].title}", style="bold", highlight=False)
+        if len(runs) < len(planned):
+            console.print(f"{len(runs)} of {_counted(len(planned))} made", style="yellow", highlight=False)
+        if not runs:
+            continue
         if name in FIGURES:
             body = _figure(reproduction, name, runs, console)
         elif name in TABLES:

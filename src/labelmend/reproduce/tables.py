@@ -119,7 +119,7 @@ class Grid:
 
 
 def grids(table: str, scale: Scale, runs: Sequence[Planned], results: Results) -> list[Grid]:
-    """The table's parts, one a data set; the paper's numbers stand beside ours at the paper's scale."""
+    """The table's parts, one a data set, as far as runs are made; at its scale with the paper's numbers beside ours."""
     places: dict[tuple[str, str, int | None], list[Planned]] = {}
     for run in runs:
         places.setdefault((run.data, run.row, run.noise), []).append(run)
@@ -129,7 +129,9 @@ def grids(table: str, scale: Scale, runs: Sequence[Planned], results: Results) -
         for (role, row, level), same in places.items():
             if role != data:
                 continue
-            found = [results[run.key] for run in same]
+            found = [results[run.key] for run in same if run.key in results]
+            if not found:
+                continue
             known = published().get((table, data, row, "" if level is None else str(level)))
             rows.setdefault(row, {})[level] = {
                 which: Cell(
@@ -139,7 +141,8 @@ def grids(table: str, scale: Scale, runs: Sequence[Planned], results: Results) -
                 for which in ("best", "last")
             }
         levels = tuple(dict.fromkeys(run.noise for run in runs if run.data == data))
-        parts.append(Grid(scale.stages[data].title, levels, rows))
+        if rows:
+            parts.append(Grid(scale.stages[data].title, levels, rows))
     return parts
 
 
@@ -161,6 +164,7 @@ def by_run(scale: Scale, runs: Sequence[Planned], results: Results) -> str:
             **vars(results[run.key]),
         }
         for run in runs
+        if run.key in results
     ]
     return csv_text([list(lines[0]), *(list(line.values()) for line in lines)])
 

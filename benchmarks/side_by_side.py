@@ -1,0 +1,72 @@
+"""One table of the paper's numbers and those of the medium and the small scale, row by row.
+
+    python benchmarks/side_by_side.py docs/results
+
+It is written as medium/side-by-side.md in that folder, from the runs that `labelmend reproduce` listed there as CSV;
+`fill_results.py` brings it into the page.
+"""
+
+import csv
+import sys
+from pathlib import Path
+
+from labelmend.reproduce.catalogue import TABLES, Asked
+from labelmend.reproduce.protocol import MEDIUM, SMALL
+from labelmend.reproduce.tables import Cell, markdown_table, published
+
+ROLE = "cifar10"
+NONE = "–"
+HEADER = ["", "", "noise", "paper", "medium", "small (digits)"]
+
+Place = tuple[str, str, str]
+
+
+def measured(folder: Path) -> dict[Place, list[dict[str, str]]]:
+    """Runs by table, row and noise, of the data that plays CIFAR-10."""
+    places: dict[Place, list[dict[str, str]]] = {}
+    for name in TABLES:
+        file = folder / f"{name}.csv"
+        if file.is_file():
+            with file.open(encoding="utf-8", newline="") as lines:
+                for line in csv.DictReader(lines):
+                    if line["data"] == ROLE:
+                        places.setdefault((name, line["row"], line["noise"]), []).append(line)
+    return places
+
+
+def _both(runs: list[dict[str, str]] | None) -> str:
+    """Best and last accuracy over the seeds of a place."""
+    if not runs:
+        return NONE
+    cells = (Cell(tuple(100 * float(run[which]) if run[which] else None for run in runs)) for which in ("best", "last"))
+    return " / ".join(map(str, cells))
+
+
+def _paper(name: str, row: str, noise: int) -> str:
+    known = published().get((name, ROLE, row, str(noise)))
+    if known is None:
+        return NONE
+    return " / ".join(NONE if value is None else f"{value:.1f}" for value in (known.best, known.last))
+
+
+def table(results: Path) -> str:
+    """The table: every row of the medium scale, best / last accuracy in percent, and how many of its runs are made."""
+    medium, small = measured(results / MEDIUM.name), measured(results / SMALL.name)
+    lines = [HEADER]
+    for name, experiment in TABLES.items():
+        places = dict.fromkeys(
+            (run.row, run.noise, run.config.noise) for run in experiment.runs(MEDIUM, Asked(1)) if run.data == ROLE
+        )
+        for row, noise, made in places:
+            if noise is not None and made is not None:
+                title = experiment.title.partition(":")[0] if name.startswith("table") else "Appendix A"
+                place = name, row, made
+                ours = _both(medium.get(place)), _both(small.get(place))
+                lines.append([title, row, f"{noise} %", _paper(name, row, noise), *ours])
+    return markdown_table(lines, right_from=2)
+
+
+if __name__ == "__main__":
+    results = Path(sys.argv[1])
+    text = f"## Paper, medium and small\n\n{table(results)}\n"
+    (results / MEDIUM.name / "side-by-side.md").write_text(text, encoding="utf-8")

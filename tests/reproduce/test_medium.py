@@ -1,0 +1,86 @@
+"""The medium scale: CIFAR-10 itself and its human labels, with only the runs that its tables and figures show."""
+
+import csv
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_catalogue import ONE, built, runs
+
+from labelmend.reproduce.catalogue import FIGURES, TABLES, Asked, key
+from labelmend.reproduce.claims import claimed
+from labelmend.reproduce.figures import FIGURES as DRAWN
+from labelmend.reproduce.figures import Drawing
+from labelmend.reproduce.protocol import MEDIUM, PAPER, SMALL, Scale
+from labelmend.reproduce.runs import RunStore
+
+SEEDS_OF_THE_MAIN_CLAIM = {("CE", 50), ("M-DYR-H", 50)}
+
+
+def test_table_2_has_every_cell_once_and_three_seeds_for_the_main_claim():
+    found = runs("table2", MEDIUM)
+    assert len({run.key for run in found}) == len(found) == 5 * 4 + 2 * 2
+    assert {(run.row, run.noise) for run in found if run.config.seed} == SEEDS_OF_THE_MAIN_CLAIM
+    assert {run.config.seed for run in found} == {0, 1, 2}
+
+
+@pytest.mark.parametrize("run", runs("table2", MEDIUM), ids=lambda run: f"{run.row}-{run.noise}-{run.config.seed}")
+def test_phases_and_drops_are_at_the_papers_fractions_of_a_shorter_schedule(run):
+    method, options, optimisation = built(run)
+    epochs = run.config.epochs
+    drops = [epoch - 1 for epoch in range(2, epochs + 1) if method.rate(epoch) < method.rate(epoch - 1)]
+    assert drops == [round(epochs * drop / 300) for drop in (100, 250)]
+    assert (options.details, options.noise_model, options.schedule) == ("paper", "bmm", "mixup")
+    assert (optimisation.learning_rate, optimisation.momentum, optimisation.weight_decay) == (0.1, 0.9, 1e-4)
+    assert (optimisation.rates, optimisation.average, optimisation.filter_rate) == ("published", "none", 0)
+    assert run.config.net.startswith("fast-")
+    assert run.config.limit is None
+
+
+def test_human_labels_are_found_in_the_root_and_where_they_lie_does_not_matter(tmp_path):
+    (tmp_path / "cifar10n").mkdir()
+    for name in ("labels.npz", "CIFAR-10_human.pt"):
+        (tmp_path / "cifar10n" / name).touch()
+        found = runs("cifar10n", MEDIUM, Asked(1, str(tmp_path)))
+        assert {run.config.labels for run in found} == {
+            f"{tmp_path}/cifar10n/{name}:{labels}" for labels in ("aggre_label", "random_label1")
+        }
+        assert [key(run.config) for run in found] == [run.key for run in runs("cifar10n", MEDIUM)]
+        (tmp_path / "cifar10n" / name).unlink()
+    assert len({run.key for run in found}) == 12
+
+
+def test_a_claim_is_checked_as_far_as_the_runs_of_tables_decide_it():
+    shown = {run.key for name in TABLES for run in runs(name, MEDIUM)}
+    needed = claimed(MEDIUM, ONE)
+    assert {run.key for run in needed} < shown
+    assert {(run.row, run.noise) for run in needed if run.config.seed} == SEEDS_OF_THE_MAIN_CLAIM
+    assert "M-DYR-H without R" not in {run.row for run in needed}
+    assert "M-DYR-H without R" in {run.row for run in claimed(SMALL, ONE)}
+
+
+def test_other_scales_have_none_of_its_own_experiments():
+    for scale in (SMALL, PAPER):
+        for name in ("cifar10n", "memorising", "noise-models"):
+            assert not (TABLES | FIGURES)[name].runs(scale, ONE)
+
+
+def test_the_curve_shows_how_much_was_memorised_by_network_and_epochs(tmp_path):
+    stage = replace(SMALL.stages["cifar10"], limit=150)
+    store = RunStore(tmp_path / "runs")
+    found = FIGURES["memorising"].runs(MEDIUM, ONE)
+    nets = sorted({run.config.net for run in found})
+    short = [
+        replace(run, config=replace(run.config, source="digits", net="mlp", epochs=5 * run.config.epochs, limit=150))
+        for run in found
+        if run.config.net == nets[0]
+    ]
+    for run in short:
+        store.make(run.config)
+    drawn = DRAWN["memorising"](Drawing(Scale("medium", {"cifar10": stage}, ("cifar10",)), short, store))
+    rows = list(csv.DictReader(drawn.numbers.splitlines()))
+    assert len(rows) == len(short)
+    assert all(float(row["best"]) >= float(row["last"]) for row in rows)
+    learned = {int(row["epochs"]): float(row["learned"]) for row in rows if row["augment"] == rows[0]["augment"]}
+    assert np.argmax([learned[epochs] for epochs in sorted(learned)]) == len(learned) - 1
+    assert "50 %" in drawn.caption
