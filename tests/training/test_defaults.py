@@ -9,6 +9,7 @@ from labelmend.data.kinds.images import Images
 from labelmend.methods.mend import MendOptions
 from labelmend.training.config import TrainConfig
 from labelmend.training.defaults import available_cores, default_method, suited_options
+from labelmend.training.prepare import prepare
 
 
 @pytest.mark.parametrize(
@@ -62,3 +63,18 @@ def test_few_samples_are_judged_by_networks_that_did_not_learn_them(shape, count
     assert suited_options(MendOptions(), samples(shape, count), seconds).folds == folds
     assert suited_options(MendOptions(folds=3), samples(shape, count), seconds).folds == 3
     assert suited_options("of another method", samples(shape, count), seconds) == "of another method"
+
+
+@pytest.mark.parametrize(("asked", "batch"), [({}, 48), ({"batch_size": "20"}, 20)])
+def test_vast_tables_are_learned_in_larger_batches_after_the_same_comparison(asked, batch, tmp_path, monkeypatch):
+    rows, rng = tmp_path / "rows.csv", torch.Generator().manual_seed(0)
+    values = torch.randn(220, 3, generator=rng)
+    lines = [f"{a},{b},{c},{'up' if a + b > 0 else 'down'}" for a, b, c in values.tolist()]
+    rows.write_text("\n".join(["a,b,c,label", *lines]))
+    usual = prepare(TrainConfig(str(rows), str(tmp_path / "usual"))).choices
+    monkeypatch.setattr("labelmend.training.defaults.VAST", 200)
+    monkeypatch.setattr("labelmend.training.defaults.VAST_BATCH", 48)
+    vast = prepare(TrainConfig(str(rows), str(tmp_path / "vast"), settings=asked)).choices
+    assert (usual.batch_size, vast.batch_size) == (32, batch)
+    if not asked:
+        assert (vast.net, vast.epochs, vast.optimiser) == (usual.net, usual.epochs, usual.optimiser)

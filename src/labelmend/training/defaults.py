@@ -33,8 +33,8 @@ FEW_IMAGES, FOLDED_SECONDS = 5_000, 0.045
 SMALL_NETS = ("convnet", "mlp", "linear")
 MANY_ROWS = 20_000
 """Rows from which on trees are grown by two threads."""
-VAST, VAST_FOLDS = 200_000, 3
-"""Rows from which on fewer networks judge them, since each has enough to learn."""
+VAST, VAST_FOLDS, VAST_BATCH = 200_000, 3, 512
+"""Rows from which on fewer networks judge them, since each has enough to learn, and in larger batches."""
 
 
 @dataclass
@@ -80,6 +80,8 @@ def choose_defaults(situation: Situation, config: TrainConfig, optimisation: Opt
     else:
         fit, why_net = Fit(head.net, config.epochs or head.epochs, 0.0), head.reason
         why_epochs = f"two rounds of about {head.epochs // 2}, enough for {len(data):,} rows"
+        if len(data) >= VAST and not optimisation.batch_size:
+            batch, why_batch = VAST_BATCH, "large, since so many rows give enough steps an epoch"
     if is_trees(fit.net):
         fit, why_epochs = Fit(fit.net, situation.rounds, 0.0), "a round each: trees learn from all rows at once"
         batch, why_batch = len(data), "all rows: trees learn from them at once"
