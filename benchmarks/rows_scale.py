@@ -12,6 +12,7 @@ import json
 import resource
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from common import labelmend_run, stamp
@@ -45,6 +46,15 @@ def write(folder: Path, samples: int) -> Path:
     return path
 
 
+def summary(row: dict[str, Any]) -> str:
+    """What was measured, as docs/rows.md has it."""
+    return (
+        f"A table of {row['samples']:,} rows and {row['columns']} columns ({row['bytes'] / 1e6:.0f} MB as CSV) took "
+        f"{row['seconds'] / 60:.1f} minutes and {row['memory'] / 1e9:.1f} GB from the file to the verdicts: "
+        f"AUC {row['auc']:.3f}, F1 {row['f1']:.3f}, rate {row['estimated_rate']:.3f} for {row['real_rate']:.3f}."
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
@@ -59,6 +69,7 @@ def main() -> None:
     row = {"samples": asked.samples, "columns": 30, "bytes": size, "memory": memory, **found, **stamp()}
     asked.out.write_text(json.dumps({"rows": [row]}, indent=1) + "\n")
     print(json.dumps(row))
+    print(summary(row))
 
 
 if __name__ == "__main__":

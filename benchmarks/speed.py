@@ -198,9 +198,13 @@ def peak_mib() -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
-def whole_epoch(trainer: Trainer, epoch: int) -> None:
+def learn(trainer: Trainer, epoch: int) -> None:
     trainer.position = trainer._after(epoch - 1)  # or else a second call finds every step of the epoch done
     trainer.learn(epoch)
+
+
+def whole_epoch(trainer: Trainer, epoch: int) -> None:
+    learn(trainer, epoch)
     if trainer.tracks(epoch):
         trainer.track(epoch)
 
@@ -226,12 +230,12 @@ def epochs_of(net: str, images: Images, asked: Asked) -> Figures:
         reference = Reference(data.inputs, data.labels.observed, images.classes, net=net, batch_size=BATCH)
         for trainer in trainers.values():
             whole_epoch(trainer, WARM_UP)
-        plain.learn(WARM_UP)
+        learn(plain, WARM_UP)
         reference.epoch()
-        works: dict[str, Callable[[], float]] = {PLAIN: partial(seconds, partial(plain.learn, UNTRACKED))}
+        works: dict[str, Callable[[], float]] = {PLAIN: partial(seconds, partial(learn, plain, UNTRACKED))}
         for name, trainer in trainers.items():
             if interval(trainer) > 1:
-                works[f"{name} untracked"] = partial(seconds, partial(trainer.learn, UNTRACKED))
+                works[f"{name} untracked"] = partial(seconds, partial(learn, trainer, UNTRACKED))
             works[f"{name} tracked"] = partial(seconds, partial(whole_epoch, trainer, TRACKED))
         works[REFERENCE] = partial(seconds, reference.epoch)
         best = best_in_turns(works, asked.rounds)
