@@ -127,10 +127,10 @@ def table() -> str:
     parts = []
     for data in DATA:
         rows = kept_results(RESULTS / f"methods-{data}.json")
-        parts.append(f"### {data}: accuracy, best / last\n\n" + _grid(rows, _accuracy))
-        parts.append(f"### {data}: AUC for wrong labels\n\n" + _grid(rows, _auc, without="0"))
+        parts.append(f"## {data}: accuracy, best / last\n\n" + _grid(rows, _accuracy))
+        parts.append(f"## {data}: AUC for wrong labels\n\n" + _grid(rows, _auc, without="0"))
     lines = ["| method | cost |", "|---|---|", *(f"| {named(method)} | {cost:.2f} |" for method, cost in costs.items())]
-    return "\n\n".join([*parts, "### cost, in runs of ce\n\n" + "\n".join(lines)])
+    return "\n\n".join([*parts, "## cost, in runs of ce\n\n" + "\n".join(lines)])
 
 
 def _grid(rows: list[dict[str, Any]], cell: Any, *, without: str = "") -> str:

@@ -16,7 +16,7 @@ from labelmend.reproduce.tables import Cell, markdown_table, published
 
 ROLE = "cifar10"
 NONE = "–"
-HEADER = ["", "", "noise", "paper", "medium", "small (digits)"]
+HEADER = ["table", "row", "noise", "paper", "medium", "small (digits)"]
 
 Place = tuple[str, str, str]
 
@@ -50,20 +50,23 @@ def _paper(name: str, row: str, noise: int) -> str:
 
 
 def table(results: Path) -> str:
-    """The table: every row of the medium scale, best / last accuracy in percent, and how many of its runs are made."""
+    """Every row of the medium scale that is made, best / last accuracy in percent, and how many of its runs are."""
     medium, small = measured(results / MEDIUM.name), measured(results / SMALL.name)
-    lines = [HEADER]
+    lines, made_runs, every = [HEADER], set[str](), set[str]()
     for name, experiment in TABLES.items():
+        every |= {run.key for run in experiment.runs(MEDIUM, Asked(1))}
         places = dict.fromkeys(
             (run.row, run.noise, run.config.noise) for run in experiment.runs(MEDIUM, Asked(1)) if run.data == ROLE
         )
         for row, noise, made in places:
-            if noise is not None and made is not None:
+            if noise is not None and (name, row, str(made)) in medium:
                 title = experiment.title.partition(":")[0] if name.startswith("table") else "Appendix A"
-                place = name, row, made
-                ours = _both(medium.get(place)), _both(small.get(place))
+                place = name, row, str(made)
+                made_runs |= {run["key"] for run in medium[place]}
+                ours = _both(medium[place]), _both(small.get(place))
                 lines.append([title, row, f"{noise} %", _paper(name, row, noise), *ours])
-    return markdown_table(lines, right_from=2)
+    counted = f"{len(made_runs)} of the {len(every)} runs of these tables are made; rows of the others are left out."
+    return f"{markdown_table(lines, right_from=2)}\n\n{counted}"
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def against_cleanlab() -> str:
     rows = json.loads((RESULTS / "rows.json").read_text())["rows"]
     for name, title in TABLES.items():
         ours = _mean(rows, name, "labelmend", "f1")
-        theirs = max(_mean(rows, name, system, "f1") for system in _systems(rows, name) - {"labelmend"})
+        theirs = max(_mean(rows, name, system, "f1") for system in _others(rows, name))
         lines.append(_line(title, _mean(rows, name, "labelmend", "real_rate"), ours, theirs))
     sets = json.loads((RESULTS / "judging.json").read_text())["sets"]
     for name, title in PREDICTIONS.items():
@@ -45,8 +45,8 @@ def _line(title: str, rate: float, ours: float, theirs: float) -> str:
     return f"| {title} | {rate:.0%} | **{ours:.2f}** | {theirs:.2f} |"
 
 
-def _systems(rows: list[dict[str, Any]], name: str) -> set[str]:
-    return {row["system"] for row in rows if row["row"] == name}
+def _others(rows: list[dict[str, Any]], name: str) -> set[str]:
+    return {row["system"] for row in rows if row["row"] == name and not row["system"].startswith("labelmend")}
 
 
 def _mean(rows: list[dict[str, Any]], name: str, system: str, key: str) -> float:

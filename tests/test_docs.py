@@ -12,7 +12,7 @@ import pytest
 
 from labelmend.reproduce.catalogue import TABLES, Asked
 from labelmend.reproduce.claims import judge_claims, tally, verdict_lines
-from labelmend.reproduce.protocol import SMALL
+from labelmend.reproduce.protocol import MEDIUM, SMALL
 from labelmend.reproduce.reproduce import EXPERIMENTS
 from labelmend.reproduce.runs import Result
 from labelmend.reproduce.tables import grids, markdown, markdown_table
@@ -22,6 +22,7 @@ PAGE = ROOT / "docs/reproduction.md"
 JUDGING = ROOT / "docs/judging.md"
 ARCHITECTURE = ROOT / "docs/architecture.md"
 RESULTS = ROOT / "docs/results/small"
+MEDIUM_PAGE, MEDIUM_RESULTS = ROOT / "docs/reproduction-medium.md", ROOT / "docs/results/medium"
 NUMBERS = {"best", "last", "auc", "judged", "noise_rate", "largest", "seconds"}
 
 
@@ -36,6 +37,10 @@ def benchmark(monkeypatch):
         "judging_page",
         "photographs",
         "rows",
+        "rows_scale",
+        "side_by_side",
+        "speed",
+        "reference",
         "faces",
         "faces_pytorch",
         "faces_trainers",
@@ -44,9 +49,9 @@ def benchmark(monkeypatch):
         sys.modules.pop(name, None)
 
 
-def committed(name):
+def committed(name, folder=RESULTS):
     """Results of runs by their keys, and how many seeds there are, from a committed table."""
-    with (RESULTS / f"{name}.csv").open() as file:
+    with (folder / f"{name}.csv").open() as file:
         rows = list(csv.DictReader(file))
     names = [field.name for field in dataclasses.fields(Result)]
     results = {}
@@ -107,6 +112,23 @@ def test_the_page_on_decisions_shows_the_committed_simulations(benchmark):
     assert script.summary(rows) in page
     rows[0]["high"] += 1
     assert script.summary(rows) not in page
+
+
+def test_the_page_on_speed_shows_every_epoch_that_was_measured(benchmark):
+    page = (ROOT / "docs/speed.md").read_text()
+    section = json.loads((ROOT / "benchmarks/results/speed.json").read_text())["epochs"]
+    lines = benchmark("speed").epochs_table(section).splitlines()[2:]
+    assert len(lines) >= 28
+    assert [line for line in lines if line not in page] == []
+    assert section["fast-32"]["systems"]["m-dyr-h fast"]["to_ce"] <= 1.1
+
+
+def test_the_page_on_tables_says_what_a_million_rows_took(benchmark):
+    script, page = benchmark("rows_scale"), (ROOT / "docs/rows.md").read_text()
+    (row,) = results_of("rows-scale")
+    assert script.summary(row) in page
+    assert row["seconds"] <= 15 * 60
+    assert row["memory"] <= 6e9
 
 
 def test_the_table_of_readme_shows_the_committed_results(monkeypatch):
@@ -181,6 +203,31 @@ def test_verdicts_follow_from_the_runs_beside_them():
     text = (RESULTS / "claims.md").read_text()
     assert markdown_table(verdict_lines(found), right_from=3) in text
     assert tally(found) in text
+
+
+def test_the_page_on_the_medium_scale_shows_the_committed_results(benchmark):
+    page = MEDIUM_PAGE.read_text()
+    assert benchmark("fill_results").filled(page, MEDIUM_RESULTS, seen_from=MEDIUM_PAGE.parent) == page
+    assert benchmark("side_by_side").table(MEDIUM_RESULTS.parent) in page
+    assert all(f"<!-- /{path.stem} -->" in page for path in MEDIUM_RESULTS.glob("*.md"))
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if (MEDIUM_RESULTS / f"{name}.md").is_file()])
+def test_tables_of_the_medium_scale_follow_from_the_runs_beside_them(name):
+    results, _ = committed(name, MEDIUM_RESULTS)
+    runs = EXPERIMENTS[name].runs(MEDIUM, Asked(1))
+    assert results.keys() <= {run.key for run in runs}
+    made = [run for run in runs if run.key in results]
+    assert markdown(grids(name, MEDIUM, made, results)) in (MEDIUM_RESULTS / f"{name}.md").read_text()
+    assert all(result.seconds > 0 and result.commit for result in results.values())
+
+
+def test_verdicts_at_the_medium_scale_follow_from_the_runs_beside_them():
+    results, _ = committed("claims-runs", MEDIUM_RESULTS)
+    found = judge_claims(MEDIUM, Asked(1), results)
+    text = (MEDIUM_RESULTS / "claims.md").read_text()
+    assert found
+    assert markdown_table(verdict_lines(found), right_from=3) in text
 
 
 def test_plain_training_memorises_at_the_small_scale():

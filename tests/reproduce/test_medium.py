@@ -12,6 +12,7 @@ from labelmend.reproduce.claims import claimed
 from labelmend.reproduce.figures import FIGURES as DRAWN
 from labelmend.reproduce.figures import Drawing
 from labelmend.reproduce.protocol import MEDIUM, PAPER, SMALL, Scale
+from labelmend.reproduce.reproduce import Reproduction
 from labelmend.reproduce.runs import RunStore
 
 SEEDS_OF_THE_MAIN_CLAIM = {("CE", 50), ("M-DYR-H", 50)}
@@ -48,6 +49,12 @@ def test_human_labels_are_found_in_the_root_and_where_they_lie_does_not_matter(t
         assert [key(run.config) for run in found] == [run.key for run in runs("cifar10n", MEDIUM)]
         (tmp_path / "cifar10n" / name).unlink()
     assert len({run.key for run in found}) == 12
+
+
+def test_the_command_line_asks_for_no_more_seeds_than_the_user_did(tmp_path):
+    words = Reproduction(("table2",), MEDIUM, ONE, tmp_path).words("table2")
+    assert words == ["reproduce", "table2", "--scale", "medium", "--seeds", "1"]
+    assert Reproduction(("fig1",), MEDIUM, Asked(3), tmp_path).words("fig1")[-1] == "1"
 
 
 def test_a_claim_is_checked_as_far_as_the_runs_of_tables_decide_it():

@@ -46,6 +46,8 @@ GMM = "GMM"
 BINS = 40
 LEARNED = math.log(2)
 """Loss under which the given label has more than half of the probability."""
+MEMORISED = 10.0
+"""Points between best and last from which on training counts as memorising, and as many percent of wrong labels."""
 WIDE = 8.4
 
 
@@ -247,14 +249,17 @@ def memorising(drawing: Drawing) -> Drawn:
         name = f"{net}, {augmented if augmented != 'none' else 'not augmented'}"
         line[0].plot(epochs, 100 * (best - last), color=colour, marker="o", lw=1.6, label=name)
         line[1].plot(epochs, 100 * learned, color=colour, marker="o", lw=1.6, label=name)
-    line[0].set(title="best accuracy less the last", xlabel="epochs of the run", ylabel="points", ylim=(0, None))
-    line[1].set(title="wrong labels learned", xlabel="epochs of the run", ylabel="%", ylim=(0, None))
-    line[0].legend(frameon=False, fontsize=8)
+    titles = ("best accuracy less the last", "wrong labels learned")
+    for axis, title, unit in zip(line, titles, ("points", "%"), strict=True):
+        axis.axhline(MEMORISED, color=INK, lw=1, ls="--")
+        axis.set(title=title, xlabel="epochs of the run", ylabel=unit)
+        axis.set_ylim(0, max(axis.get_ylim()[1], 1.2 * MEMORISED))
+    line[0].legend(frameon=False, fontsize=8, loc="center left")
     run = drawing.runs[0]
     caption = (
         f"Plain cross-entropy on {drawing.scale.stages[run.data].source} at {run.noise} % noise: points of accuracy "
         "between the best epoch and the last, and the share of wrong labels that get more than half of the "
-        "probability in the end."
+        f"probability in the end. Dashed: {MEMORISED:g}, from which on it counts as memorising."
     )
     columns = ["net", "augment", "epochs", "seed", "best", "last", "learned"]
     return Drawn(figure, caption, csv_text([columns, *numbers]))

@@ -69,7 +69,7 @@ class Reproduction:
     def words(self, *names: str) -> list[str]:
         """The command line that asks for these experiments."""
         asked = self.asked
-        seeds = 1 + max(run.config.seed for name in names for run in self.planned(name))
+        seeds = min(asked.seeds, 1 + max(run.config.seed for name in names for run in self.planned(name)))
         words = ["reproduce", *names, "--scale", self.scale.name, "--seeds", str(seeds)]
         for flag, chosen in (("--only", asked.only), ("--noise", asked.noise), ("--data", asked.data)):
             words += [flag, ",".join(map(str, sorted(chosen, key=str)))] if chosen else []

@@ -101,7 +101,7 @@ class Grid:
 
     def lines(self) -> list[list[str]]:
         """Header and body as text; the highest of each column is marked with asterisks on both sides."""
-        header = ["", "", *("labels as they are" if level is None else f"{level} %" for level in self.noise)]
+        header = ["row", "accuracy", *("labels as they are" if level is None else f"{level} %" for level in self.noise)]
         body = []
         for name, cells in self.rows.items():
             for which in ("best", "last"):
