@@ -34,15 +34,6 @@ def one_thread() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def own_core() -> None:
-    """Of several test processes each has its own core, and so have the commands that it starts."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if worker and hasattr(os, "sched_setaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {cores[int(worker.removeprefix("gw")) % len(cores)]})
-
-
-@pytest.fixture(autouse=True, scope="session")
 def few_resamples() -> Iterator[None]:
     """Intervals of runs in this process rest on few resamples, which take half the time of a short run."""
     with pytest.MonkeyPatch.context() as patched:
