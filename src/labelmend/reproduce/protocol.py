@@ -121,8 +121,11 @@ def _human_labels(root: str | None) -> str:
 
 
 def _scale(name: str, *, ablated: tuple[str, ...], costly: bool = False) -> Scale:
-    stages = {data: Stage(**stage) for data, stage in DECLARED["scales"][name].items()}
-    return Scale(name, stages, ablated, costly)
+    declared = DECLARED["scales"][name]
+    stages = {data: declared.get(stage.get("like"), {}) | stage for data, stage in declared.items()}
+    for stage in stages.values():
+        stage.pop("like", None)
+    return Scale(name, {data: Stage(**stage) for data, stage in stages.items()}, ablated, costly)
 
 
 SMALL = _scale("small", ablated=("cifar10", "cifar100"))
