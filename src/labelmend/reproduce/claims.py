@@ -86,14 +86,17 @@ def _read_claims() -> tuple[Claim, ...]:
 CLAIMS = _read_claims()
 
 
-def deciding(claim: Claim, scale: Scale, asked: Asked, data: str) -> list[list[Planned]]:
-    """The runs that decide a claim on one data set, for each seed; at a costly scale those that tables show anyway."""
+def shown_anyway(scale: Scale, asked: Asked) -> dict[str, int] | None:
+    """Runs that tables of a costly scale show, by key with their seeds; None where claims have runs of their own."""
     if not scale.costly:
-        runs = claim.planned(scale, asked, data)
-    else:
-        shown = {run.key: run.config.seed for table in TABLES.values() for run in table.runs(scale, asked)}
-        wide = replace(asked, seeds=1 + max(shown.values(), default=0))
-        runs = [run for run in claim.planned(scale, wide, data) if run.key in shown]
+        return None
+    return {run.key: run.config.seed for table in TABLES.values() for run in table.runs(scale, asked)}
+
+
+def deciding(claim: Claim, scale: Scale, asked: Asked, data: str, shown: dict[str, int] | None) -> list[list[Planned]]:
+    """The runs that decide a claim on one data set, for each seed, among those that are `shown_anyway`."""
+    wide = asked if shown is None else replace(asked, seeds=1 + max(shown.values(), default=0))
+    runs = [run for run in claim.planned(scale, wide, data) if shown is None or run.key in shown]
     needed = 1 if claim.second is None else 2
     by_seed = [[run for run in runs if run.config.seed == seed] for seed in sorted({run.config.seed for run in runs})]
     return [same for same in by_seed if len(same) == needed]
@@ -101,7 +104,10 @@ def deciding(claim: Claim, scale: Scale, asked: Asked, data: str) -> list[list[P
 
 def claimed(scale: Scale, asked: Asked) -> list[Planned]:
     """Every run that some claim needs, each once."""
-    every = [run for claim in CLAIMS for data in CIFAR for same in deciding(claim, scale, asked, data) for run in same]
+    shown = shown_anyway(scale, asked)
+    every = [
+        run for claim in CLAIMS for data in CIFAR for same in deciding(claim, scale, asked, data, shown) for run in same
+    ]
     return list({run.key: run for run in every}.values())
 
 
@@ -160,10 +166,10 @@ class Verdict:
 
 def judge_claims(scale: Scale, asked: Asked, results: Results) -> list[Verdict]:
     """A verdict on every claim, for every data set on which its runs were asked for, are made and did not diverge."""
-    verdicts = []
+    verdicts, shown = [], shown_anyway(scale, asked)
     for claim in CLAIMS:
         for data in CIFAR:
-            by_seed = deciding(claim, scale, asked, data)
+            by_seed = deciding(claim, scale, asked, data, shown)
             made = [same for same in by_seed if all(run.key in results for run in same)]
             effects = [claim.effect([results[run.key] for run in same]) for same in made]
             known = tuple(effect for effect in effects if effect is not None)
