@@ -7,8 +7,9 @@ from labelmend.data import NoisyLabels, Samples
 from labelmend.data.kinds.features import Features
 from labelmend.data.kinds.images import Images
 from labelmend.methods.mend import MendOptions
+from labelmend.training import defaults
 from labelmend.training.config import TrainConfig
-from labelmend.training.defaults import available_cores, default_method, suited_options
+from labelmend.training.defaults import available_cores, default_method, process_threads, suited_options
 from labelmend.training.prepare import prepare
 
 
@@ -30,6 +31,26 @@ def test_threads_are_the_cores_that_a_container_really_has(quota, cores, tmp_pat
     if quota is not None:
         path.write_text(quota)
     assert available_cores(path) == cores
+
+
+@pytest.mark.parametrize(
+    ("wished", "processes", "threads"),
+    [
+        (None, None, 8),
+        ("1", None, 1),
+        ("3,2", None, 3),
+        (" 8 ", None, 8),
+        ("0", None, 8),
+        ("many", None, 8),
+        ("64", None, 8),
+        ("1", "2", 4),
+    ],
+)
+def test_threads_are_those_that_the_environment_asks_for(wished, processes, threads, monkeypatch):
+    monkeypatch.setattr(defaults, "available_cores", lambda: 8)
+    for name, value in {"OMP_NUM_THREADS": wished, "LOCAL_WORLD_SIZE": processes}.items():
+        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+    assert process_threads()[0] == threads
 
 
 def samples(shape, count=40):

@@ -201,7 +201,13 @@ class TrainConfig:
     )
     threads: int | None = field(
         default=None,
-        metadata=about(RUN, "CPU threads; by default chosen from the network.", least=1, most=1024, circumstance=True),
+        metadata=about(
+            RUN,
+            "CPU threads; by default chosen from the network, at most OMP_NUM_THREADS.",
+            least=1,
+            most=1024,
+            circumstance=True,
+        ),
     )
     settings: Mapping[str, Any] = field(
         default_factory=dict,

@@ -1,6 +1,5 @@
 """Whether a run trains on features that an encoder computes, on which, and why."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from ..nets.backbones import Backbone, find_backbone
 from ..nets.pretrained import OWN, TIMM, TRANSFORMERS, photos_installed
 from ..nets.sentences import SENTENCES, SentenceEncoder, find_sentence_encoder
 from .config import TrainConfig
-from .defaults import Defaults, available_cores
+from .defaults import Defaults, process_threads
 from .engine import Engine, cpu_threads
 
 AUTO, NONE = "auto", "none"
@@ -65,8 +64,7 @@ class FeaturePlan:
             start = Pretraining(f"{BACKBONE}{self.backbone.name}", self.backbone.mean, self.backbone.std)
             assert isinstance(data.kind, Images)
             return replace(data, kind=replace(data.kind, pretraining=start))
-        together = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-        with cpu_threads(config.threads or max(1, available_cores() // together)):
+        with cpu_threads(config.threads or process_threads()[0]):
             return encode(data, encoder.to(engine.device), progress=progress)
 
     def explained(self, choices: Defaults, data: Samples) -> Defaults:
