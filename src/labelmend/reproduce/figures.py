@@ -232,27 +232,31 @@ def appendix_a(drawing: Drawing) -> Drawn:
 
 
 def memorising(drawing: Drawing) -> Drawn:
-    """How far plain training ends under its best, and how many wrong labels it learned, by network and epochs."""
+    """How far plain training ends under its best, and how many wrong labels it learned, by passes over the images."""
     numbers: list[list[object]] = []
     for run in drawing.runs:
         records, (losses, wrong) = drawing.epochs(run), _losses(drawing.findings(run))
         accuracies = [record["test_accuracy"] for record in records]
         share = float((losses[-1, wrong] < LEARNED).mean())
         augmented = run.config.settings["augment"]
-        place = [run.config.net, augmented, run.config.epochs, run.config.seed]
+        images = drawing.scale.stages[run.data].samples
+        place = [run.config.net, augmented, images, run.config.epochs, run.config.seed]
         numbers.append([*place, *map(short, (max(accuracies), accuracies[-1], share))])
     figure, (line,) = _axes(1, 2, height=3.2)
-    kinds = dict.fromkeys((net, augmented) for net, augmented, *_ in numbers)
-    for (net, augmented), colour in zip(kinds, (*LEVELS.values(), INK), strict=False):
-        own = sorted((row[2], *map(float, map(str, row[4:]))) for row in numbers if row[:2] == [net, augmented])
+    kinds = dict.fromkeys((net, augmented, images) for net, augmented, images, *_ in numbers)
+    for (net, augmented, images), colour in zip(kinds, (*LEVELS.values(), INK), strict=False):
+        own = sorted((row[3], *map(float, map(str, row[5:]))) for row in numbers if row[:3] == [net, augmented, images])
         epochs, best, last, learned = map(np.asarray, zip(*own, strict=True))
-        name = f"{net}, {augmented if augmented != 'none' else 'not augmented'}"
+        name = f"{images:,} images, {net}, {augmented if augmented != 'none' else 'not augmented'}"
         line[0].plot(epochs, 100 * (best - last), color=colour, marker="o", lw=1.6, label=name)
         line[1].plot(epochs, 100 * learned, color=colour, marker="o", lw=1.6, label=name)
+    lengths = sorted({int(str(row[3])) for row in numbers})
     titles = ("best accuracy less the last", "wrong labels learned")
     for axis, title, unit in zip(line, titles, ("points", "%"), strict=True):
         axis.axhline(MEMORISED, color=INK, lw=1, ls="--")
-        axis.set(title=title, xlabel="epochs of the run", ylabel=unit)
+        axis.set(title=title, xlabel="epochs of the run", ylabel=unit, xscale="log")
+        axis.set_xticks(lengths, labels=map(str, lengths))
+        axis.minorticks_off()
         axis.set_ylim(0, max(axis.get_ylim()[1], 1.2 * MEMORISED))
     line[0].legend(frameon=False, fontsize=8, loc="center left")
     run = drawing.runs[0]
@@ -261,7 +265,7 @@ def memorising(drawing: Drawing) -> Drawn:
         "between the best epoch and the last, and the share of wrong labels that get more than half of the "
         f"probability in the end. Dashed: {MEMORISED:g}, from which on it counts as memorising."
     )
-    columns = ["net", "augment", "epochs", "seed", "best", "last", "learned"]
+    columns = ["net", "augment", "images", "epochs", "seed", "best", "last", "learned"]
     return Drawn(figure, caption, csv_text([columns, *numbers]))
 
 
