@@ -234,23 +234,22 @@ def appendix_a(drawing: Drawing) -> Drawn:
 def memorising(drawing: Drawing) -> Drawn:
     """How far plain training ends under its best, and how many wrong labels it learned, by passes over the images."""
     numbers: list[list[object]] = []
+    curves: dict[str, list[tuple[int, float, float]]] = {}
     for run in drawing.runs:
         records, (losses, wrong) = drawing.epochs(run), _losses(drawing.findings(run))
         accuracies = [record["test_accuracy"] for record in records]
-        share = float((losses[-1, wrong] < LEARNED).mean())
-        augmented = run.config.settings["augment"]
+        best, last, learned = max(accuracies), accuracies[-1], float((losses[-1, wrong] < LEARNED).mean())
+        net, augmented, epochs = run.config.net, run.config.settings["augment"], len(records)
         images = drawing.scale.stages[run.data].samples
-        place = [run.config.net, augmented, images, run.config.epochs, run.config.seed]
-        numbers.append([*place, *map(short, (max(accuracies), accuracies[-1], share))])
+        numbers.append([net, augmented, images, epochs, run.config.seed, *map(short, (best, last, learned))])
+        name = f"{images:,} images, {net}, {'not augmented' if augmented == 'none' else augmented}"
+        curves.setdefault(name, []).append((epochs, best - last, learned))
     figure, (line,) = _axes(1, 2, height=3.2)
-    kinds = dict.fromkeys((net, augmented, images) for net, augmented, images, *_ in numbers)
-    for (net, augmented, images), colour in zip(kinds, (*LEVELS.values(), INK), strict=False):
-        own = sorted((row[3], *map(float, map(str, row[5:]))) for row in numbers if row[:3] == [net, augmented, images])
-        epochs, best, last, learned = map(np.asarray, zip(*own, strict=True))
-        name = f"{images:,} images, {net}, {augmented if augmented != 'none' else 'not augmented'}"
-        line[0].plot(epochs, 100 * (best - last), color=colour, marker="o", lw=1.6, label=name)
-        line[1].plot(epochs, 100 * learned, color=colour, marker="o", lw=1.6, label=name)
-    lengths = sorted({int(str(row[3])) for row in numbers})
+    for (name, points), colour in zip(curves.items(), (*LEVELS.values(), INK), strict=False):
+        passes, lost, share = np.asarray(sorted(points)).T
+        line[0].plot(passes, 100 * lost, color=colour, marker="o", lw=1.6, label=name)
+        line[1].plot(passes, 100 * share, color=colour, marker="o", lw=1.6, label=name)
+    lengths = sorted({epochs for points in curves.values() for epochs, *_ in points})
     titles = ("best accuracy less the last", "wrong labels learned")
     for axis, title, unit in zip(line, titles, ("points", "%"), strict=True):
         axis.axhline(MEMORISED, color=INK, lw=1, ls="--")
