@@ -54,7 +54,7 @@ docs: $(STAMP)  ## build the documentation into site/, and fail on a dead link o
 
 proofs: $(STAMP)  ## the slow proofs of quality and reliability
 	$(BIN)/pip install --quiet -c constraints.txt -e ".[release]"
-	$(BIN)/pytest -m slow -s
+	$(BIN)/pytest -m slow -s --junitxml=$(VENV)/proofs.xml
 
 bench: $(STAMP)  ## how fast it is, as ratios; half an hour on a quiet machine
 	$(BIN)/python benchmarks/speed.py --out benchmarks/results/speed.json

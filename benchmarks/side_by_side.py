@@ -1,9 +1,9 @@
-"""One table of the paper's numbers and those of the medium and the small scale, row by row.
+"""The paper's numbers and claims, and what the medium and the small scale make of them, row by row.
 
     python benchmarks/side_by_side.py docs/results
 
-It is written as medium/side-by-side.md in that folder, from the runs that `labelmend reproduce` listed there as CSV;
-`fill_results.py` brings it into the page.
+They are written as medium/side-by-side.md and medium/claims-beside.md in that folder, from what `labelmend reproduce`
+wrote there as CSV; `fill_results.py` brings them into the page.
 """
 
 import csv
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from labelmend.reproduce.catalogue import TABLES, Asked
+from labelmend.reproduce.claims import CLAIMS, Verdict, tally, verdict_lines
 from labelmend.reproduce.protocol import MEDIUM, SMALL
 from labelmend.reproduce.tables import Cell, markdown_table, published
 
@@ -69,7 +70,27 @@ def table(results: Path) -> str:
     return f"{markdown_table(lines, right_from=2)}\n\n{counted}"
 
 
+def verdicts(folder: Path) -> list[Verdict]:
+    """The verdicts that are written in a folder, from the effect of every seed."""
+    claims = {claim.id: claim for claim in CLAIMS}
+    with (folder / "claims.csv").open(encoding="utf-8", newline="") as lines:
+        return [
+            Verdict(claims[line["id"]], line["source"], tuple(map(float, line["by_seed"].split())))
+            for line in csv.DictReader(lines)
+        ]
+
+
+def claims(results: Path) -> str:
+    """Every claim that the medium scale decides, with what it came to there and at the small scale."""
+    medium = verdicts(results / MEDIUM.name)
+    decided = {each.claim.id for each in medium}
+    small = [each for each in verdicts(results / SMALL.name) if each.claim.id in decided]
+    counted = f"At the medium scale: {tally(medium)[0].lower()}{tally(medium)[1:]}."
+    return f"{markdown_table(verdict_lines([*medium, *small]), right_from=3)}\n\n{counted}"
+
+
 if __name__ == "__main__":
     results = Path(sys.argv[1])
-    text = f"## Paper, medium and small\n\n{table(results)}\n"
-    (results / MEDIUM.name / "side-by-side.md").write_text(text, encoding="utf-8")
+    for name, make in {"side-by-side": table, "claims-beside": claims}.items():
+        text = f"## Paper, medium and small\n\n{make(results)}\n"
+        (results / MEDIUM.name / f"{name}.md").write_text(text, encoding="utf-8")

@@ -29,6 +29,7 @@ def one_thread() -> None:
     import sklearn.ensemble  # noqa: F401
     from threadpoolctl import threadpool_limits
 
+    os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)
     threadpool_limits(1)
 
@@ -44,6 +45,18 @@ def few_resamples() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def shown(record_property: Callable[[str, object], None]) -> Callable[[str, str], None]:
+    """Say what a proof did and what was seen; `make proofs` makes a table of it (scripts/proofs.py)."""
+
+    def show(what: str, seen: str) -> None:
+        record_property("what", what)
+        record_property("seen", seen)
+        print(f"\n{what}: {seen}")
+
+    return show
 
 
 class StopAfter:

@@ -36,6 +36,7 @@ def benchmark(monkeypatch):
         "fill_results",
         "judging_page",
         "photographs",
+        "proofs",
         "rows",
         "rows_scale",
         "side_by_side",
@@ -208,8 +209,11 @@ def test_verdicts_follow_from_the_runs_beside_them():
 def test_the_page_on_the_medium_scale_shows_the_committed_results(benchmark):
     page = MEDIUM_PAGE.read_text()
     assert benchmark("fill_results").filled(page, MEDIUM_RESULTS, seen_from=MEDIUM_PAGE.parent) == page
-    assert benchmark("side_by_side").table(MEDIUM_RESULTS.parent) in page
-    assert all(f"<!-- /{path.stem} -->" in page for path in MEDIUM_RESULTS.glob("*.md"))
+    side_by_side = benchmark("side_by_side")
+    assert side_by_side.table(MEDIUM_RESULTS.parent) in page
+    assert side_by_side.claims(MEDIUM_RESULTS.parent) in page
+    shown = {path.stem for path in MEDIUM_RESULTS.glob("*.md")} - {"claims"}
+    assert all(f"<!-- /{name} -->" in page for name in shown)
 
 
 @pytest.mark.parametrize("name", [name for name in TABLES if (MEDIUM_RESULTS / f"{name}.md").is_file()])
@@ -228,6 +232,26 @@ def test_verdicts_at_the_medium_scale_follow_from_the_runs_beside_them():
     text = (MEDIUM_RESULTS / "claims.md").read_text()
     assert found
     assert markdown_table(verdict_lines(found), right_from=3) in text
+
+
+def test_proofs_are_counted_by_file_unless_they_say_what_they_saw(benchmark, tmp_path):
+    (tmp_path / "test_made.py").write_text('"""Files that are odd."""')
+    said = '<properties><property name="what" value="9 kills"/><property name="seen" value="9 of 9"/></properties>'
+    report = tmp_path / "proofs.xml"
+    report.write_text(
+        '<testsuites><testsuite time="90.2">'
+        f'<testcase classname="test_made" name="a" time="60">{said}</testcase>'
+        '<testcase classname="test_made" name="b" time="2"/>'
+        '<testcase classname="test_made" name="c" time="1"><failure/></testcase>'
+        '<testcase classname="test_made" name="d" time="0"><skipped/></testcase>'
+        "</testsuite></testsuites>"
+    )
+    proofs = benchmark("proofs")
+    found = proofs.read_report(report, tmp_path)
+    assert (found["tests"], found["failed"], found["skipped"], found["seconds"]) == (4, 1, 1, 90)
+    shown = proofs.summary(found | {"commit": "abc", "machine": {"cores": 2}})
+    assert "| 9 kills | 9 of 9 | 60 |\n| Files that are odd | 1 of 3 pass | 3 |" in shown
+    assert "abc on 2 cores, 2 minutes: 4 proofs, 1 failed, 1 skipped." in shown
 
 
 def test_plain_training_memorises_at_the_small_scale():

@@ -68,12 +68,13 @@ def reviewed(run, answers: int) -> tuple[np.ndarray, int, int, list[Reviewer]]:
 
 
 @pytest.mark.slow
-def test_four_clients_answer_two_thousand_times_at_once(large):
+def test_four_clients_answer_two_thousand_times_at_once(large, shown):
     seconds, before, after, crowd = reviewed(large, 500)
     p50, p99 = (1000 * np.quantile(seconds, share) for share in (0.5, 0.99))
     decisions = read_decisions(large.decisions)
     written = {(each.id, each.reviewer): each.decision for each in decisions}
-    print(f"\n{len(seconds):,} answers: median {p50:.1f} ms, p99 {p99:.1f} ms; memory {before:,} then {after:,} kB")
+    seen = f"median {p50:.1f} ms, p99 {p99:.1f} ms; memory {before >> 10} MB, then {after >> 10} MB"
+    shown(f"four reviewers at once, {len(seconds):,} answers, 50,000 samples", seen)
     for each in crowd:
         own = {id: word for (id, name), word in written.items() if name == each.client.reviewer}
         assert each.said.items() <= own.items()
@@ -90,7 +91,7 @@ def test_four_clients_answer_two_thousand_times_at_once(large):
 
 
 @pytest.mark.slow
-def test_the_page_is_usable_within_three_seconds(large, browser):
+def test_the_page_is_usable_within_three_seconds(large, browser, shown):
     page = browser.new_page()
     taken = []
     for _ in range(3):
@@ -105,12 +106,13 @@ def test_the_page_is_usable_within_three_seconds(large, browser):
         taken.append(time.monotonic() - started)
         command.kill()
     page.close()
-    print(f"\nfrom the command to the first saved answer: {', '.join(f'{each:.2f}' for each in taken)} s")
+    seen = f"{', '.join(f'{each:.1f}' for each in taken)} s"
+    shown("from the command `review` to the first saved answer, 50,000 samples", seen)
     assert min(taken) <= 3
 
 
 @pytest.mark.slow
-def test_pictures_do_not_stay_in_memory(tmp_path):
+def test_pictures_do_not_stay_in_memory(tmp_path, shown):
     run = pictures_run(tmp_path)
     command = Command(run.path)
     client = Client(command)
@@ -129,5 +131,5 @@ def test_pictures_do_not_stay_in_memory(tmp_path):
     after = command.memory()
     client.connection.close()
     command.kill()
-    print(f"\nmemory {before:,} kB, and {after:,} kB after 2,000 pictures more")
+    shown("2,000 pictures of the review page", f"memory {before >> 10} MB before, {after >> 10} MB after")
     assert after - before < 10_000

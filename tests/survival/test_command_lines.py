@@ -85,7 +85,7 @@ def command_line(rng: random.Random) -> list[str]:
 
 
 @pytest.mark.parametrize("count", [30, pytest.param(500, marks=pytest.mark.slow)])
-def test_random_command_lines_end_with_a_documented_code(count, tmp_path, labelmend, train_digits, monkeypatch):
+def test_random_command_lines_end_with_a_documented_code(count, tmp_path, labelmend, train_digits, monkeypatch, shown):
     run = train_digits("kept")
     monkeypatch.setattr("labelmend.faces.terminal.train", lambda prepared, **rest: (run, []))
     monkeypatch.setattr("labelmend.report.build.build_report", lambda *rest, **more: None)
@@ -106,7 +106,8 @@ def test_random_command_lines_end_with_a_documented_code(count, tmp_path, labelm
         assert not STEERING & set(ended.stdout + ended.stderr), words
         codes[ended.returncode] = codes.get(ended.returncode, 0) + 1
     torch.set_num_threads(1)
-    print(f"\n{count} command lines: {codes}")
+    ended_with = ", ".join(f"{times} with {code}" for code, times in sorted(codes.items()))
+    shown(f"{count} random command lines", f"no traceback; ended {ended_with}")
     assert codes[0] > count // 20
     assert codes[2] > count // 5
 

@@ -31,7 +31,7 @@ def waits(monkeypatch, action=lambda: None):
 
 
 @pytest.mark.parametrize("every", [13, pytest.param(1, marks=pytest.mark.slow)])
-def test_a_disk_that_fails_at_any_write_costs_no_checkpoint(every, run, labelmend, monkeypatch):
+def test_a_disk_that_fails_at_any_write_costs_no_checkpoint(every, run, labelmend, monkeypatch, shown):
     """Every file and folder that a run puts on the disk in turn, of 4 epochs and of the files that it leaves."""
     seen, whole = [], run("whole", *SMALL)
     with monkeypatch.context() as patch:
@@ -56,8 +56,9 @@ def test_a_disk_that_fails_at_any_write_costs_no_checkpoint(every, run, labelmen
         assert labelmend(*cut.words, *(["--resume"] if number > BEGIN else [])).returncode == 0
         same += cut.digest() == expected
         shutil.rmtree(cut.folder)
-    print(f"\n{same} runs byte-identical after one of {len(seen)} writes failed")
-    assert same == len(range(1, len(seen) + 1, every))
+    tried = len(range(1, len(seen) + 1, every))
+    shown("a disk that is full at each write in turn", f"{same} of {tried} runs byte-identical after `--resume`")
+    assert same == tried
 
 
 @pytest.fixture

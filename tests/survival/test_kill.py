@@ -54,7 +54,7 @@ def test_two_owners_are_refused_and_a_dead_owner_is_not_in_the_way(run):
 
 
 @pytest.mark.slow
-def test_fifty_kills_at_random_moments_end_byte_identical(run):
+def test_fifty_kills_at_random_moments_end_byte_identical(run, shown):
     """50 runs of some 20 s: 15 killed inside a save, 10 inside a fit, 25 by the clock; each resumed to its end."""
     rng, whole = random.Random(0), run("whole", *LONG)
     started = time.monotonic()
@@ -74,7 +74,8 @@ def test_fifty_kills_at_random_moments_end_byte_identical(run):
         code, shown = cut.finish()
         assert code == 0, shown
         same += cut.digest() == expected
-    print(f"\n{same}/50 byte-identical after kill -9; one run takes {seconds:.0f} s")
+    what = f"kill -9 at 50 moments of a run of {seconds:.0f} s (15 in a save, 10 in a fit, 25 by the clock), resumed"
+    shown(what, f"{same} of 50 byte-identical")
     assert same == 50
 
 
@@ -96,7 +97,7 @@ def state_of(epoch):
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("kills", [12, pytest.param(200, marks=pytest.mark.slow)])
-def test_kills_inside_saves_leave_a_loadable_checkpoint(kills, tmp_path):
+def test_kills_inside_saves_leave_a_loadable_checkpoint(kills, tmp_path, shown):
     """Every write, fsync and rename in turn: ten of them make a save."""
     lost = 0
     for number in range(1, kills + 1):
@@ -106,12 +107,13 @@ def test_kills_inside_saves_leave_a_loadable_checkpoint(kills, tmp_path):
         found, _ = load_newest(folder)
         whole = found is not None and torch.equal(found.state["tensors"]["4"], torch.full((1000,), float(found.epoch)))
         lost += not whole
-    print(f"\n{lost} of {kills} run directories without a loadable checkpoint")
+    what = "kill -9 at each write, fsync and rename of saves"
+    shown(what, f"{kills - lost} of {kills} leave a loadable checkpoint")
     assert lost == 0
 
 
 @pytest.mark.slow
-def test_thirty_terminations_save_and_resume_exactly(run):
+def test_thirty_terminations_save_and_resume_exactly(run, shown):
     """SIGTERM at 30 moments across all stages: exit 143 within 10 s, and the same bytes in the end."""
     rng, whole = random.Random(1), run("whole", *SOME)
     started = time.monotonic()
@@ -130,6 +132,7 @@ def test_thirty_terminations_save_and_resume_exactly(run):
         code, shown = cut.finish() if process.returncode else (0, "")
         assert code == 0, shown
         same += cut.digest() == expected
-    print(f"\n{same}/30 byte-identical after SIGTERM; the slowest stopped in {slowest:.1f} s")
+    seen = f"{same} of 30 byte-identical; the slowest stopped in {slowest:.1f} s"
+    shown("SIGTERM at 30 moments, resumed", seen)
     assert same == 30
     assert slowest <= 10

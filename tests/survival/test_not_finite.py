@@ -129,7 +129,7 @@ class Injection:
 
 
 @pytest.mark.parametrize("count", [7, pytest.param(60, marks=pytest.mark.slow)])
-def test_no_number_that_is_none_is_ever_written(count, run, config, monkeypatch):
+def test_no_number_that_is_none_is_ever_written(count, run, config, monkeypatch, shown):
     expected = {}
     for method in ("ce", "m-dyr-h", "md-dyr-sh"):
         train(config(f"whole-{method}", method=method))
@@ -151,7 +151,8 @@ def test_no_number_that_is_none_is_ever_written(count, run, config, monkeypatch)
         assert prepared.run.read()["status"] == "failed"
         train(replace(asked, resume=True, save_every=10.0))
         resumed += run(f"run{number}").digest() == expected[injection.method]
-    print(f"\n{len(written)} non-finite states written in {count} injections; {resumed} resumed to the same bytes")
+    what = f"NaN or infinity in inputs, losses, gradients, weights or one of N losses, {count} times"
+    shown(what, f"all stopped, {len(written)} of them written, {resumed} byte-identical after `--resume`")
     assert written == []
     assert resumed == count
 

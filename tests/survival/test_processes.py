@@ -91,7 +91,7 @@ def test_two_processes_share_what_each_network_judges_of_what_it_did_not_learn(p
 
 
 @pytest.mark.slow
-def test_two_processes_learn_as_well_as_one(pair, run):
+def test_two_processes_learn_as_well_as_one(pair, run, shown):
     """Same global batch, three seeds, half of the labels redrawn: the mean last accuracy is within a point."""
     means = []
     for make in (run, pair):
@@ -102,12 +102,13 @@ def test_two_processes_learn_as_well_as_one(pair, run):
             assert code == 0, shown
             found.append(json.loads((each.folder / "run.json").read_text())["summary"]["last_accuracy"])
         means.append(sum(found) / 3)
-        print(f"\n{2 if make is pair else 1} process(es): {found}")
+    what = "one process and two, same global batch, half of the labels of digits redrawn, 3 seeds"
+    shown(what, f"last accuracy {means[0]:.3f} and {means[1]:.3f} in the mean")
     assert abs(means[0] - means[1]) <= 0.01
 
 
 @pytest.mark.slow
-def test_twenty_kills_of_a_rank_end_the_job_and_resume_exactly(pair):
+def test_twenty_kills_of_a_rank_end_the_job_and_resume_exactly(pair, shown):
     rng, words = random.Random(2), ("--epochs", 12)
     whole = pair("whole", *words)
     started = time.monotonic()
@@ -120,6 +121,7 @@ def test_twenty_kills_of_a_rank_end_the_job_and_resume_exactly(pair):
         code, shown = cut.finish()
         assert code == 0, shown
         same += cut.digest() == expected
-    print(f"\n{same}/20 byte-identical after a rank was killed; the slowest job ended in {slowest:.1f} s")
+    seen = f"{same} of 20 byte-identical; the job ended within {slowest:.1f} s, and no process was left"
+    shown("one of two processes killed 20 times, resumed", seen)
     assert same == 20
     assert slowest <= 30

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("without_looks")
 
 
 @pytest.mark.parametrize(("cuts", "flips"), [(12, 30), pytest.param(100, 256, marks=pytest.mark.slow)])
-def test_every_truncation_and_changed_byte_is_detected_and_the_checkpoint_before_is_used(cuts, flips, config):
+def test_every_truncation_and_changed_byte_is_detected_and_the_checkpoint_before_is_used(cuts, flips, config, shown):
     run, _ = train(config("run"))
     older, damaged = saved(run.checkpoints)
     files, chance, detected = sorted(damaged.iterdir()), random.Random(0), 0
@@ -28,7 +28,8 @@ def test_every_truncation_and_changed_byte_is_detected_and_the_checkpoint_before
         found, warnings = load_newest(run.checkpoints)
         detected += found is not None and found.name == older.name and [damaged.name in w for w in warnings] == [True]
         path.write_bytes(content)
-    print(f"\n{detected}/{cuts + flips} damaged checkpoints detected, the one before used")
+    what = f"{cuts} truncations and {flips} changed bytes of a checkpoint's files"
+    shown(what, f"{detected} of {cuts + flips} noticed, the checkpoint before used")
     assert detected == cuts + flips
     assert newest(run.path) == damaged.name
 
@@ -80,7 +81,7 @@ def test_other_threads_are_drift_that_must_be_allowed(config, after):
 
 
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
-def test_stopped_in_a_step_in_tracking_or_in_a_test_it_resumes_exactly(every, run, config, after):
+def test_stopped_in_a_step_in_tracking_or_in_a_test_it_resumes_exactly(every, run, config, after, shown):
     """At each moment in turn of two epochs at which a run looks for signals."""
     looks = after(10**9)
     train(config("whole", epochs=2), signals=looks)
@@ -92,5 +93,6 @@ def test_stopped_in_a_step_in_tracking_or_in_a_test_it_resumes_exactly(every, ru
         places.add(newest(run(f"cut{number}").folder))
         train(config(f"cut{number}", epochs=2, resume=True))
         same += run(f"cut{number}").digest() == run("whole").digest()
-    print(f"\n{same}/{len(moments)} byte-identical after a stop, at {len(places)} different places")
+    what = f"stopped at each of {len(moments)} moments of two epochs, resumed"
+    shown(what, f"{same} of {len(moments)} byte-identical, from {len(places)} different checkpoints")
     assert same == len(moments)

@@ -26,10 +26,11 @@ class Meter(Observer):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
-def test_five_hundred_epochs_take_no_more_memory_and_files_than_fifty(config):
+def test_five_hundred_epochs_take_no_more_memory_and_files_than_fifty(config, shown):
     meter = Meter(50, 500)
     train(config("soak", epochs=500, net="convnet"), observer=meter)
     (early, late), (few, many) = meter.memory, meter.files
-    print(f"\nresident memory grew by {late / early - 1:.2%} from {early >> 20} MiB, open files by {many - few}")
+    seen = f"memory {late / early - 1:+.1%} of {early >> 20} MB, open files {many - few:+d}"
+    shown("500 epochs in one process, since the fiftieth", seen)
     assert late <= 1.02 * early
     assert many <= few
