@@ -1,7 +1,9 @@
 """The medium scale: CIFAR-10 itself and its human labels, with only the runs that its tables and figures show."""
 
 import csv
+import importlib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from test_catalogue import ONE, built, runs
@@ -12,8 +14,10 @@ from labelmend.reproduce.figures import FIGURES as DRAWN
 from labelmend.reproduce.figures import Drawing
 from labelmend.reproduce.protocol import MEDIUM, PAPER, SMALL, Scale
 from labelmend.reproduce.reproduce import Reproduction
-from labelmend.reproduce.runs import RunStore
+from labelmend.reproduce.runs import Result, RunStore
+from labelmend.reproduce.tables import by_run
 
+ROOT = Path(__file__).parents[2]
 SEEDS_OF_THE_MAIN_CLAIM = {("CE", 50), ("M-DYR-H", 50)}
 
 
@@ -93,3 +97,16 @@ def test_the_curve_shows_how_much_was_memorised_by_network_and_epochs(tmp_path):
     learned = {int(row["epochs"]): float(row["learned"]) for row in rows}
     assert learned[60] > learned[5]
     assert "50 %" in drawn.caption
+
+
+def test_runs_of_another_machine_are_taken_up_from_their_committed_lines(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    recovered = importlib.import_module("recover_runs").recover
+    lines = tmp_path / "table2.csv"
+    made, other = runs("table2", MEDIUM)[:2]
+    result = Result(made.key, 0.75, 0.5, None, 0.9, 0.4, 0.1, 560.5, "0.2.0", "8757d4342a")
+    lines.write_text(by_run(MEDIUM, [made], {made.key: result}))
+    assert [recovered(lines, tmp_path), recovered(lines, tmp_path)] == [1, 0]
+    store = RunStore(tmp_path / "runs")
+    assert store.result(made.config) == result
+    assert store.missing([made.config, other.config]) == [other.config]
