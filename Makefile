@@ -45,14 +45,16 @@ browser:  ## install Debian's chromium for the browser tests, where there is non
 		echo "no Chromium here: the browser tests will be skipped; install one of $(BROWSERS), or set LABELMEND_CHROMIUM"; \
 	fi
 
-axe: $(STAMP)  ## fetch axe-core from npm for the tests of accessibility, which are skipped without it
+axe: $(STAMP)  ## fetch axe-core for the tests of accessibility, where there is npm; they are skipped without it
+	@if [ -f $(VENV)/axe.min.js ]; then exit 0; fi; \
+	if ! which npm >/dev/null 2>&1; then echo "no npm here: the tests of accessibility will be skipped"; exit 0; fi; \
 	cd $(VENV) && npm pack --silent axe-core@4 >/dev/null && tar xzf axe-core-*.tgz package/axe.min.js && \
 		mv package/axe.min.js . && rm -rf package axe-core-*.tgz
 
 docs: $(STAMP)  ## build the documentation into site/, and fail on a dead link or a warning
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
 
-proofs: $(STAMP)  ## the slow proofs of quality and reliability
+proofs: $(STAMP) browser axe  ## the slow proofs of quality and reliability
 	$(BIN)/pip install --quiet -c constraints.txt -e ".[release]"
 	$(BIN)/pytest -m slow -s --junitxml=$(VENV)/proofs.xml
 
