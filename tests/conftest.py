@@ -49,7 +49,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 @pytest.fixture
 def shown(record_property: Callable[[str, object], None]) -> Callable[[str, str], None]:
-    """Say what a proof did and what was seen; `make proofs` makes a table of it (scripts/proofs.py)."""
+    """Say what a proof did and what was seen; `make proofs` makes a table of it (benchmarks/proofs.py)."""
 
     def show(what: str, seen: str) -> None:
         record_property("what", what)
