@@ -237,6 +237,10 @@ class Method(nn.Module):
         """The rows of the training set that this network judges after this epoch; None for all of them."""
         return None
 
+    def controls(self) -> Tensor | None:
+        """Rows of the training set that no network learns, to tell how far it memorised the others; None for none."""
+        return None
+
     def epoch_begin(self, learners: Sequence[Learner], epoch: int) -> None:
         """Before the first step of an epoch."""
 

@@ -1,5 +1,6 @@
 import dataclasses
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -192,6 +193,17 @@ def test_a_cross_fitted_run_resumes_exactly_from_anywhere(polls, tmp_path, after
         assert (run.path / name).read_bytes() == (whole_run.path / name).read_bytes(), name
 
 
+def test_a_run_with_controls_resumes_exactly(tmp_path, after):
+    settings = {"folds": "1", "controls": "40"}
+    whole, _ = train(prepare(cross_fitted(tmp_path / "whole", settings=settings)))
+    config = cross_fitted(tmp_path / "cut", settings=settings)
+    with pytest.raises(InterruptedRunError):
+        train(prepare(config), signals=after(9))
+    run, _ = train(prepare(dataclasses.replace(config, resume=True)))
+    for name in SAME:
+        assert (run.path / name).read_bytes() == (whole.path / name).read_bytes(), name
+
+
 @pytest.fixture(scope="module")
 def whole_run(tmp_path_factory):
     return train(prepare(cross_fitted(tmp_path_factory.mktemp("whole") / "run")))[0]
@@ -247,14 +259,51 @@ def test_no_sample_is_mixed_with_one_that_its_network_must_not_learn():
     assert ((mix.input_share[~alone] > 0) & (mix.input_share[~alone] < 1)).all()
 
 
-def test_one_network_learns_every_sample():
+def test_one_network_learns_every_sample_of_a_small_set():
     method, _ = make_method(folds=1)
+    assert len(method.controls()) == 0
     (learner,) = make_learners(1)
     before = learner.network.weight.detach().clone()
     batch = Batch(torch.randn(70, 3), torch.arange(70) % 2, torch.arange(70))
     loss = method.step([learner], batch, 1, torch.Generator().manual_seed(0))
     assert float(loss) > 0
     assert not torch.equal(learner.network.weight, before)
+
+
+@pytest.mark.parametrize(
+    ("samples", "asked", "controls"), [(100, None, 0), (100, 0, 0), (100, 20, 20), (100, 90, 50), (8_000, 800, 800)]
+)
+def test_one_network_has_as_many_controls_as_asked_of_every_class_its_share(samples, asked, controls):
+    method, _ = make_method(samples=samples, folds=1, controls=asked)
+    found = method.controls()
+    assert len(found) == controls
+    assert method.task.labels[found].bincount(minlength=2).tolist() == [controls // 2] * 2
+
+
+def test_controls_are_never_learned_not_even_mixed_into_others():
+    method, _ = make_method(folds=1, controls=10, mixup_alpha=1.0)
+    (learner,) = make_learners(1)
+    rows, one = method.controls(), int((method.fold == 0).nonzero()[0])
+    batch = Batch(torch.randn(10, 3), method.task.labels[rows], rows)
+    assert method.objectives([learner], batch, 1, torch.Generator())[0] == 0
+    index = torch.tensor([one, *rows.tolist()])
+    step = Step(learner, Batch(torch.randn(11, 3), method.task.labels[index], index), 1, torch.Generator(), 2)
+    mix = method.mixed(step, method.fold[index] == 0)
+    assert mix.partner[0] != 0
+    assert mix.input_share[0] == mix.target_share[0] == 1
+
+
+def test_trusted_samples_are_no_controls():
+    labels = torch.arange(70) % 2
+    trusted = SimpleNamespace(index=torch.arange(60), labels=labels[:60])
+    method = Mend(MendOptions(folds=1, controls=35), 4)
+    method.begin(Task(labels, 2, 4, trusted))
+    assert set(method.controls().tolist()) <= set(range(60, 70))
+    assert len(method.controls()) > 0
+
+
+def test_cross_fitted_networks_have_no_controls():
+    assert make_method()[0].controls() is None
 
 
 def test_labels_of_a_class_smaller_than_the_folds_are_never_corrected():

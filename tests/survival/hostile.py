@@ -109,7 +109,7 @@ def harmless(kind: str, world: World) -> list[object]:
         world.write("x.csv", "f,g,label\n" + "".join(f"{i},{i % 3},{'ab'[i % 2]}\n" for i in range(40)))
         return noise(world, "x.csv")
     if kind == "parquet":
-        pq.write_table(pa.table({"f": np.arange(40), "label": np.arange(40) % 2}), world.here / "x.parquet")
+        pq.write_table(pa.table({"f": np.arange(40) / 7, "label": np.arange(40) % 2}), world.here / "x.parquet")
         return noise(world, "x.parquet")
     if kind == "named":
         return noise(world, "digits")

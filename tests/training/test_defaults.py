@@ -86,6 +86,27 @@ def test_few_samples_are_judged_by_networks_that_did_not_learn_them(shape, count
     assert suited_options("of another method", samples(shape, count), seconds) == "of another method"
 
 
+@pytest.mark.parametrize(
+    ("options", "count", "controls"),
+    [
+        (MendOptions(), 6_000, 600),
+        (MendOptions(), 60_000, 2_500),
+        (MendOptions(controls=0), 6_000, 0),
+        (MendOptions(controls=50), 6_000, 50),
+        (MendOptions(folds=1), 3_000, 0),
+        (MendOptions(folds=7), 60_000, None),
+    ],
+)
+def test_one_network_has_controls_where_they_can_tell(options, count, controls):
+    assert suited_options(options, samples((1, 2, 2), count), None).controls == controls
+
+
+def test_a_run_says_how_many_samples_are_not_learned(tmp_path):
+    settings = {"folds": "1", "controls": "60"}
+    config = TrainConfig("digits", str(tmp_path / "run"), method="mend", net="convnet", settings=settings)
+    assert prepare(config).choices.reasons["method"] == "as asked; 60 samples are not learned, as controls"
+
+
 @pytest.mark.parametrize(("asked", "batch"), [({}, 48), ({"batch_size": "20"}, 20)])
 def test_vast_tables_are_learned_in_larger_batches_after_the_same_comparison(asked, batch, tmp_path, monkeypatch):
     rows, rng = tmp_path / "rows.csv", torch.Generator().manual_seed(0)

@@ -18,6 +18,7 @@ from torch import Tensor
 from ..core import generator
 from ..errors import InputError
 from ..mixture.margins import MarginMixture, Points, why_unfit
+from .controls import judge_with_controls
 from .judge import CLEAN, FOUND, UNKNOWN, Average, Finding, Judgement, best_threshold, judge_predictions, ranks
 from .ledger import Ledger
 from .predictions import Floats, as_array, checked
@@ -58,16 +59,18 @@ def judge_ledgers(
     *,
     by_predictions: bool = False,
     held_out: bool = True,
+    controls: Tensor | None = None,
     average: Average | None = None,
     rough: bool = False,
 ) -> Judgement:
     """Judge all labels by what the tracking passes of a run recorded, one ledger for each network.
 
     `by_predictions` leaves the margins out, which tell nothing more where labels were held out or corrected by the same
-    judge; the networks that predicted then learned other samples, unless not `held_out`. `average` is that of
-    `judge_predictions`. A `rough` judgement is by the margins where they form two groups and else by predictions, and
-    has no interval, which is enough to train by. Paper: judges by the loss of one epoch and has no such step. What is
-    averaged over training ranks labels better, as Pleiss et al. (2020) found for margins between logits.
+    judge; the networks that predicted then learned other samples, unless not `held_out`, and then `controls` are those
+    that they did not learn. `average` is that of `judge_predictions`. A `rough` judgement is by the margins where they
+    form two groups and else by predictions, and has no interval, which is enough to train by. Paper: judges by the loss
+    of one epoch and has no such step. What is averaged over training ranks labels better, as Pleiss et al. (2020) found
+    for margins between logits.
     """
     means = [ledger.mean_probs for ledger in ledgers]
     if rough or any(mean is None for mean in means):
@@ -76,6 +79,8 @@ def judge_ledgers(
             return by_margins
     mean = torch.stack([mean.float().cpu() for mean in means if mean is not None]).mean(dim=0)
     in_sample = by_predictions and not held_out
+    if in_sample and not rough and controls is not None and len(controls):
+        return judge_with_controls(labels.cpu().numpy(), mean.numpy(), controls.cpu().numpy())
     judged = judge_predictions(labels.cpu().numpy(), mean.numpy(), rough=rough, in_sample=in_sample, average=average)
     return judged if by_predictions or rough else _combined(_judge_margins(ledgers, labels.cpu(), classes), judged)
 

@@ -5,7 +5,8 @@ judge of predictions gives P(wrong), and the guess is what was predicted for the
 ways to come by predictions that did not simply follow the given label:
 
 - *One network* (`folds=1`), for images: its averaged weights, as they were over the passes so far, early enough in a
-  short run that it has not memorised. Labels are corrected from a share of the run on.
+  short run that it has hardly memorised. Labels are corrected from a share of the run on. Some samples it never learns:
+  by these controls it is told how far it memorised the others.
 - *Cross-fitting* (7 `folds`, or 3 or 13), for rows of features, which even a linear model memorises: the samples are
   divided in folds. In the first round each network learns from all but a few folds and judges these. In the second
   round the networks start anew on corrected labels; each leaves out one fold, and judges it.
@@ -57,6 +58,11 @@ class MendOptions(TrackedOptions):
     )
     rounds: int = setting(2, "with folds: 2 to learn corrected labels in a second round, 1 not to", least=1, most=2)
     corrects_from: float = setting(0.4, "with one network: share of the run without correction", least=0, most=1)
+    controls: int | None = setting(
+        None,
+        "with one network: samples that it does not learn, to tell how far it memorised; none suits the data",
+        least=0,
+    )
     label_smoothing: float | None = setting(
         None, "share of each target spread over all classes; none suits the folds", least=0, most=1
     )
@@ -97,15 +103,28 @@ class Mend(TrackedMethod):
         self.turn = 0
 
     def initial_state(self, task: Task) -> Mapping[str, Tensor]:
-        """The fold of each sample, P(wrong), and of each line through its fold P(wrong) and predictions, [n, lines]."""
+        """The fold of each sample, P(wrong), and of each line through its fold P(wrong) and predictions, [n, lines].
+
+        Of one network, fold 1 are the controls.
+        """
         lines = len(LINES[self.folds]) if self.rounds > 1 else 0
         lines = lines if len(task) * lines * task.classes <= MOST_KEPT else 0
         return {
-            "fold": stratified_folds(task.labels.cpu(), self.folds),
+            "fold": stratified_folds(task.labels.cpu(), self.folds) if self.cross_fitted else self._control_group(task),
             "wrong": torch.zeros(len(task)),
             "line_wrong": torch.zeros(len(task), lines),
             "line_probs": torch.zeros(len(task), lines, task.classes, dtype=torch.float16),
         }
+
+    def _control_group(self, task: Task) -> Tensor:
+        """1 for controls and 0 for samples to learn: every class has its share, and trusted labels are learned."""
+        group = torch.zeros(len(task), dtype=torch.long)
+        if self.options.controls:
+            parts = max(2, round(len(task) / self.options.controls))
+            group[stratified_folds(task.labels.cpu(), parts) == 0] = 1
+        if task.trusted is not None:
+            group[task.trusted.index.cpu()] = 0
+        return group
 
     def begin(self, task: Task, ledgers: Sequence[Ledger] = ()) -> None:
         super().begin(task, ledgers)
@@ -113,11 +132,16 @@ class Mend(TrackedMethod):
         device = task.labels.device
         self.rare = torch.bincount(task.labels, minlength=task.classes) < self.folds
         self.left_out = [left_out(self.folds, whole_lines=whole).to(device) for whole in (False, True)]
+        if not self.cross_fitted:
+            self.left_out = [torch.tensor([[False, True]], device=device)]
         self.position, self.between = (table.to(device) for table in lines_between(self.folds))
 
     def out(self, epoch: int) -> Tensor:
         """Whether each network leaves out each fold in this epoch, [networks, folds]."""
         return self.left_out[self.round(epoch) + 1 < self.rounds]
+
+    def controls(self) -> Tensor | None:
+        return None if self.cross_fitted else self.fold.nonzero()[:, 0]
 
     def round(self, epoch: int) -> int:
         """The round that an epoch belongs to, from 0."""
@@ -241,7 +265,7 @@ class Mend(TrackedMethod):
         losses = []
         for network, learner in enumerate(learners):
             step = Step(learner, batch, epoch, rng, self.task.classes)
-            learned = ~self.out(epoch)[network, self.fold[batch.index]] | (not self.cross_fitted)
+            learned = ~self.out(epoch)[network, self.fold[batch.index]]
             step.mix = self.mixed(step, learned)
             targets = self.targets(step, network)
             targets = targets if step.mix is None else step.mix.targets(targets)

@@ -30,6 +30,8 @@ FAST_BATCHES = ((2_500, 64), (10_000, 128))
 FAST_BATCH = 256
 FEW_IMAGES, FOLDED_SECONDS = 5_000, 0.045
 """Images up to which `mend` judges them held-out, by several networks, and the seconds that each of them must have."""
+CONTROLS, MOST_CONTROLS, FEWEST_CONTROLS = 0.1, 2_500, 500
+"""Share of the samples that one network of `mend` does not learn, and the most and fewest of them."""
 SMALL_NETS = ("convnet", "mlp", "linear")
 MANY_ROWS = 20_000
 """Rows from which on trees are grown by two threads."""
@@ -64,6 +66,7 @@ class Situation:
     seconds: float | None
     before: Mapping[str, Any]
     rounds: int = 1
+    controls: int = 0
 
 
 def choose_defaults(situation: Situation, config: TrainConfig, optimisation: Optimisation) -> Defaults:
@@ -123,8 +126,11 @@ def default_method(data: Samples, config: TrainConfig, *, on_gpu: bool) -> str:
 
 def _why_method(situation: Situation, config: TrainConfig) -> str:
     why = "as asked" if config.method else "the library's own" if situation.method == "mend" else "the paper's"
-    held_out = situation.method == "mend" and situation.networks > 1
-    return f"{why}; {situation.networks} networks, each judges samples it did not learn" if held_out else why
+    if situation.method != "mend":
+        return why
+    if situation.networks > 1:
+        return f"{why}; {situation.networks} networks, each judges samples it did not learn"
+    return f"{why}; {situation.controls:,} samples are not learned, as controls" if situation.controls else why
 
 
 def suited_options(options: Any, data: Samples, seconds: float | None) -> Any:
@@ -132,11 +138,25 @@ def suited_options(options: Any, data: Samples, seconds: float | None) -> Any:
 
     Held-out judging is worth several networks where a network would memorise its few samples, and there is time.
     """
-    if not isinstance(options, MendOptions) or options.folds is not None:
+    if not isinstance(options, MendOptions):
         return options
-    few = len(data) <= FEW_IMAGES and (seconds is None or seconds >= FOLDED_SECONDS * len(data))
-    folds = VAST_FOLDS if len(data) >= VAST else FOLDS
-    return replace(options, folds=folds if _are_rows(data) or few else 1)
+    if options.folds is None:
+        few = len(data) <= FEW_IMAGES and (seconds is None or seconds >= FOLDED_SECONDS * len(data))
+        folds = VAST_FOLDS if len(data) >= VAST else FOLDS
+        options = replace(options, folds=folds if _are_rows(data) or few else 1)
+    if options.controls is None and options.folds == 1:
+        options = replace(options, controls=default_controls(len(data)))
+    return options
+
+
+def default_controls(samples: int) -> int:
+    """Samples that one network does not learn, of so many: fewer than some hundreds would tell nothing.
+
+    >>> default_controls(50_000), default_controls(8_000), default_controls(3_000)
+    (2500, 800, 0)
+    """
+    controls = min(int(CONTROLS * samples), MOST_CONTROLS)
+    return controls if controls >= FEWEST_CONTROLS else 0
 
 
 def refuse_trees(situation: Situation, config: TrainConfig) -> None:

@@ -103,8 +103,9 @@ def prepare(
     options = suited_options(options, data, seconds)
     before = run.read().get("chosen") if config.resume else None
     networks = entry.build(options, 1).networks
-    rounds = getattr(options, "rounds", 1)
-    situation = Situation(data, engine, entry.id, networks, seconds, before if isinstance(before, dict) else {}, rounds)
+    rounds, controls = getattr(options, "rounds", 1), getattr(options, "controls", None) or 0
+    chosen = before if isinstance(before, dict) else {}
+    situation = Situation(data, engine, entry.id, networks, seconds, chosen, rounds, controls)
     choices = features.explained(choose_defaults(situation, config, optimisation), data)
     trial = build_net(choices.net, data.shape, len(data.class_names), rng=generator(0, "check"))
     if config.init is not None:

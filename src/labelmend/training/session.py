@@ -181,6 +181,7 @@ def _trained(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> Tra
         len(data.class_names),
         by_predictions=trainer.method.judged_by_predictions,
         held_out=trainer.method.cross_fitted,
+        controls=trainer.method.controls(),
         average=averaged_readings if _is_table_or_text(prepared.data) else None,
     )
     if data.trusted is not None:
