@@ -35,8 +35,8 @@ def test_wrong_labels_that_were_memorised_are_found_by_the_controls(rate, odds):
 def test_a_rate_lies_between_those_of_both_groups_where_both_tell_one():
     found = made(symmetric(0.3, 5), samples=6_000, known=4)
     judged = judge_with_controls(found.labels, found.predictions, np.arange(0, 6_000, 5))
-    rates = judged.fitted["learned_rate"], judged.fitted["control_rate"]
-    assert judged.rate == pytest.approx(sum(rates) / 2)
+    low, high = sorted((judged.fitted["learned_rate"], judged.fitted["control_rate"]))
+    assert low < judged.rate < high
 
 
 def test_every_sample_keeps_its_place():

@@ -2,16 +2,18 @@
 
 Predictions of samples that a network learned follow their labels, the wrong ones too, so that too few look wrong. Of
 samples that it did not learn it is surely wrong now and then, and the judge takes that for wrong labels, so that too
-many do. Both are labelled alike if the controls were drawn at random. So the noise rate is taken to lie half-way
-between the two, and the log-odds of either group are moved until they say so. A network that memorised so much that
-little looks wrong is found out by its controls, whose rate is then that of all.
+many do. Both are labelled alike if the controls were drawn at random. So the log-odds of the noise rate are taken to
+lie half-way between the two, and those of either group are moved until they say so. A network that memorised so much
+that little looks wrong is found out by its controls, whose rate is then that of all.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
 from .judge import FOUND, Judgement, best_threshold, judge_predictions, ranks
 from .predictions import Floats, Ints
@@ -39,8 +41,9 @@ def judge_with_controls(labels: Ints, probabilities: Floats, controls: Ints) -> 
         return judge_predictions(labels, probabilities, in_sample=True)
     telling = learned.finding == FOUND and learned.rate >= TELLS * unlearned.rate
     groups = [learned, unlearned] if telling else [unlearned]
-    figures = zip(*((group.rate, *group.interval) for group in groups), strict=True)
-    rate, low, high = (float(np.mean(values)) for values in figures)
+    rate, low, high = (
+        half_way(values) for values in zip(*((group.rate, *group.interval) for group in groups), strict=True)
+    )
     each: dict[str, Any] = {
         name: _placed(held_out, getattr(learned, name), getattr(unlearned, name)) for name in OF_EACH_LABEL
     }
@@ -58,18 +61,26 @@ def judge_with_controls(labels: Ints, probabilities: Floats, controls: Ints) -> 
     )
 
 
+def half_way(rates: Sequence[float]) -> float:
+    """The rate whose log-odds are the mean of those of these rates.
+
+    >>> round(half_way([0.1, 0.2]), 3)
+    0.143
+    """
+    return float(expit(logit(np.clip(rates, LEAST, 1 - LEAST)).mean()))
+
+
 def moved_to(probability: Floats, rate: float) -> Floats:
     """The same probabilities with one number added to all log-odds, so that their mean is this rate.
 
     >>> moved_to(np.array([0.5, 0.1, 0.1, 0.1]), 0.4).round(2)
     array([0.77, 0.28, 0.28, 0.28])
     """
-    clipped = np.clip(probability, LEAST, 1 - LEAST)
-    odds, low, high = np.log(clipped) - np.log1p(-clipped), -FARTHEST, FARTHEST
+    odds, low, high = logit(np.clip(probability, LEAST, 1 - LEAST)), -FARTHEST, FARTHEST
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if float((1 / (1 + np.exp(-odds - middle))).mean()) < rate else (low, middle)
-    moved: Floats = 1 / (1 + np.exp(-odds - high))
+        low, high = (middle, high) if float(expit(odds + middle).mean()) < rate else (low, middle)
+    moved: Floats = expit(odds + high)
     return moved
 
 
