@@ -92,6 +92,7 @@ def folder(reader, tmp_path, monkeypatch, tiny_timm, tiny_sentences):
     import torch
 
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("labelmend.training.budget.MOST_EPOCHS", 4)
     monkeypatch.setattr(tiny_timm, "create_model", lambda name, **options: tiny_timm.body(options["pretrained"]))
     for name in ("my-photos", "my-images", "models/my-encoder"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -13,6 +13,7 @@ from labelmend.data.kinds.features import Features
 from labelmend.data.kinds.images import Images
 from labelmend.faces.onnx import export_onnx
 from labelmend.nets import NETS, Forest, build_net
+from labelmend.nets.pretrained import OWN_SIZE
 from labelmend.run.model import Model, load_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -125,11 +126,15 @@ def test_bad_exports_are_refused_in_one_sentence(tmp_path, train_digits, labelme
 
 def test_a_model_of_pretrained_features_is_exported_whole(tmp_path, labelmend):
     rng = np.random.default_rng(0)
-    np.savez(tmp_path / "photos.npz", x=rng.integers(0, 256, (12, 128, 128, 3), dtype=np.uint8), y=np.arange(12) % 2)
+    np.savez(
+        tmp_path / "photos.npz",
+        x=rng.integers(0, 256, (12, OWN_SIZE, OWN_SIZE, 3), dtype=np.uint8),
+        y=np.arange(12) % 2,
+    )
     assert labelmend("train", tmp_path / "photos.npz", "--out", tmp_path / "run", "--epochs", 1).returncode == 0
     exported = labelmend("export", tmp_path / "run", "--out", tmp_path / "model.onnx")
     assert exported.returncode == 0, exported.stderr
-    images = rng.integers(0, 256, (3, 3, 128, 128), dtype=np.uint8)
+    images = rng.integers(0, 256, (3, 3, OWN_SIZE, OWN_SIZE), dtype=np.uint8)
     (found,) = session_of(tmp_path / "model.onnx").run(None, {"inputs": images})
     np.testing.assert_allclose(found, load_model(tmp_path / "run").predict_proba(images), atol=1e-3)
 

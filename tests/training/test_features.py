@@ -11,6 +11,7 @@ from PIL import Image
 
 from labelmend.data.readers.arrays import from_arrays
 from labelmend.errors import InputError, InterruptedRunError
+from labelmend.nets.pretrained import OWN_SIZE
 from labelmend.run.evidence import read_suspects
 from labelmend.run.model import load_model
 from labelmend.training import features
@@ -193,4 +194,4 @@ def test_the_backbone_without_download_is_fine_tuned_and_needs_its_package_no_mo
 def test_reading_keeps_a_size_that_was_asked_for():
     found, options = plan(in_memory(), features="efficientnet-lite0", size=64), features.SourceOptions(size=64)
     assert found.reading(options) == options
-    assert found.reading(replace(options, size=None)).size == 128
+    assert found.reading(replace(options, size=None)).size == OWN_SIZE

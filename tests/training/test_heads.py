@@ -47,7 +47,7 @@ def test_classes_that_no_line_divides_get_an_mlp():
 
 
 def test_the_reason_gives_the_log_losses_of_all_kinds():
-    chosen = choose_head(*wide(), 3)
+    chosen = choose_head(*wide(columns=60), 3)
     assert chosen.reason.startswith(f"linear with weight decay {chosen.weight_decay:g}: log-loss ")
     assert " for an MLP and " in chosen.reason
     assert chosen.reason.endswith("for gradient-boosted trees")

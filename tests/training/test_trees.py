@@ -64,6 +64,7 @@ def test_trees_that_are_clearly_behind_are_not_looked_at_further():
 def test_wide_rows_are_not_tried_with_trees():
     assert affordable(10_000, 30, 4)
     assert not affordable(10_000, 1_280, 10)
+    assert not affordable(300, 1_280, 2)
 
 
 @pytest.fixture(scope="module")

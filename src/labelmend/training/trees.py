@@ -28,8 +28,12 @@ MOST_WORK = 3e6
 
 
 def affordable(rows: int, columns: int, classes: int) -> bool:
-    """Whether so many rows are enough to grow trees, and few enough to compare them in some seconds."""
-    return rows >= FEWEST_ROWS and rows * columns * (1 if classes == 2 else classes) <= MOST_WORK
+    """Whether so many rows are enough to grow trees, and few enough to compare them in some seconds.
+
+    Of more columns than rows, as embeddings of few pictures have, single columns tell too little to divide by.
+    """
+    work = rows * columns * (1 if classes == 2 else classes)
+    return max(FEWEST_ROWS, columns) <= rows and work <= MOST_WORK
 
 
 def held_out_trees(
