@@ -5,6 +5,7 @@ STAMP := $(VENV)/.installed
 CODE := src tests benchmarks scripts examples
 BROWSERS := chromium chromium-browser google-chrome
 
+ALONE := tests/review/test_load.py
 LOWEST := excel,lightning,onnx,photos,review,tensorboard,transformers
 
 .PHONY: help demo test test-lowest check browser axe docs proofs bench release clean
@@ -54,9 +55,10 @@ axe: $(STAMP)  ## fetch axe-core for the tests of accessibility, where there is 
 docs: $(STAMP)  ## build the documentation into site/, and fail on a dead link or a warning
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
 
-proofs: $(STAMP) browser axe  ## the slow proofs of quality and reliability
+proofs: $(STAMP) browser axe  ## the slow proofs of quality and reliability; those of speed alone, the others in two processes
 	$(BIN)/pip install --quiet -c constraints.txt -e ".[release]"
-	$(BIN)/pytest -m slow -s --junitxml=$(VENV)/proofs.xml
+	$(BIN)/pytest -m slow --junitxml=$(VENV)/proofs-alone.xml $(ALONE)
+	$(BIN)/pytest -m slow -n 2 --dist loadgroup --junitxml=$(VENV)/proofs.xml $(ALONE:%=--ignore %)
 
 bench: $(STAMP)  ## how fast it is, as ratios; half an hour on a quiet machine
 	$(BIN)/python benchmarks/speed.py --out benchmarks/results/speed.json

@@ -1,7 +1,7 @@
 """What `make proofs` saw, as data and as a table, from the report that pytest writes of it.
 
-    make proofs                                             # writes .venv/proofs.xml
-    python benchmarks/proofs.py .venv/proofs.xml --out benchmarks/results/proofs.json --page docs/reliability.md
+    make proofs                                             # writes .venv/proofs.xml and .venv/proofs-alone.xml
+    python benchmarks/proofs.py .venv/proofs*.xml --out benchmarks/results/proofs.json --page docs/reliability.md
 
 Tests that say what they did and saw (the fixture `shown`) have a row each. The others are counted by their files, which
 say in their first line what they are about.
@@ -10,6 +10,7 @@ say in their first line what they are about.
 import argparse
 import ast
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -19,12 +20,12 @@ from common import filled_blocks, stamp
 ROOT = Path(__file__).parents[1]
 
 
-def read_report(report: Path, root: Path = ROOT) -> dict[str, Any]:
+def read_reports(reports: Sequence[Path], root: Path = ROOT) -> dict[str, Any]:
     """Rows in the order of the tests, and how many there were, failed and were skipped, in how many seconds."""
     rows: dict[str, dict[str, Any]] = {}
     counted = {"tests": 0, "failed": 0, "skipped": 0}
-    suites = ElementTree.parse(report).getroot()
-    for case in suites.iter("testcase"):
+    suites = [suite for report in reports for suite in ElementTree.parse(report).getroot().iter("testsuite")]
+    for case in (case for suite in suites for case in suite.iter("testcase")):
         failed = case.find("failure") is not None or case.find("error") is not None
         skipped = case.find("skipped") is not None
         for name, one in (("tests", True), ("failed", failed), ("skipped", skipped)):
@@ -39,7 +40,7 @@ def read_report(report: Path, root: Path = ROOT) -> dict[str, Any]:
         row["seconds"] = round(row["seconds"] + float(case.attrib["time"]), 1)
         row["tests"] += 1
         row["passed"] += not (failed or skipped)
-    seconds = sum(float(suite.attrib["time"]) for suite in suites.iter("testsuite"))
+    seconds = sum(float(suite.attrib["time"]) for suite in suites)
     return {**counted, "seconds": round(seconds), "rows": list(rows.values())}
 
 
@@ -62,12 +63,12 @@ def summary(found: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("report", type=Path, nargs="?")
+    parser.add_argument("reports", type=Path, nargs="*")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--page", type=Path)
     wishes = parser.parse_args()
-    if wishes.report:
-        wishes.out.write_text(json.dumps({**stamp(), **read_report(wishes.report)}, indent=1) + "\n")
+    if wishes.reports:
+        wishes.out.write_text(json.dumps({**stamp(), **read_reports(wishes.reports)}, indent=1) + "\n")
     if wishes.page:
         found = json.loads(wishes.out.read_text())
         wishes.page.write_text(filled_blocks(wishes.page.read_text(), {"proofs": summary(found)}))

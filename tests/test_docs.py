@@ -247,7 +247,7 @@ def test_proofs_are_counted_by_file_unless_they_say_what_they_saw(benchmark, tmp
         "</testsuite></testsuites>"
     )
     proofs = benchmark("proofs")
-    found = proofs.read_report(report, tmp_path)
+    found = proofs.read_reports([report], tmp_path)
     assert (found["tests"], found["failed"], found["skipped"], found["seconds"]) == (4, 1, 1, 90)
     shown = proofs.summary(found | {"commit": "abc", "machine": {"cores": 2}})
     assert "| 9 kills | 9 of 9 | 60 |\n| Files that are odd | 1 of 3 pass | 3 |" in shown
