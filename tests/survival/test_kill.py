@@ -71,8 +71,8 @@ def test_fifty_kills_at_random_moments_end_byte_identical(run, shown):
             time.sleep(rng.uniform(2, seconds))
             process.kill()
             process.communicate()
-        code, shown = cut.finish()
-        assert code == 0, shown
+        code, said = cut.finish()
+        assert code == 0, said
         same += cut.digest() == expected
     what = f"kill -9 at 50 moments of a run of {seconds:.0f} s (15 in a save, 10 in a fit, 25 by the clock), resumed"
     shown(what, f"{same} of 50 byte-identical")
@@ -129,8 +129,8 @@ def test_thirty_terminations_save_and_resume_exactly(run, shown):
         slowest = max(slowest, time.monotonic() - asked)
         begun = (cut.folder / "run.json").exists()  # before, Python may still be importing
         assert process.returncode in ((0, 143) if begun else (143, -signal.SIGTERM))
-        code, shown = cut.finish() if process.returncode else (0, "")
-        assert code == 0, shown
+        code, said = cut.finish() if process.returncode else (0, "")
+        assert code == 0, said
         same += cut.digest() == expected
     seen = f"{same} of 30 byte-identical; the slowest stopped in {slowest:.1f} s"
     shown("SIGTERM at 30 moments, resumed", seen)

@@ -67,8 +67,8 @@ def pair(tmp_path):
 )
 def test_two_processes_see_every_sample_once_and_agree_to_the_last_bit(words, pair, tmp_path):
     both = pair("both", "--epochs", 2, "--limit", 101, *words)
-    code, shown = both.finish()
-    assert code == 0, shown
+    code, said = both.finish()
+    assert code == 0, said
     first, second = (json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in (0, 1))
     for mine, other in zip(first["written"], second["written"], strict=True):
         assert [a + b for a, b in zip(mine, other, strict=True)] == [1] * 101
@@ -81,8 +81,8 @@ def test_two_processes_see_every_sample_once_and_agree_to_the_last_bit(words, pa
 def test_two_processes_share_what_each_network_judges_of_what_it_did_not_learn(pair, tmp_path):
     """In the first round three networks judge each sample, in the second one."""
     words = ("--method", "mend", "--net", "linear", "--set", "folds=7")
-    code, shown = pair("both", "--epochs", 2, "--limit", 101, *words).finish()
-    assert code == 0, shown
+    code, said = pair("both", "--epochs", 2, "--limit", 101, *words).finish()
+    assert code == 0, said
     first, second = (json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in (0, 1))
     passes = zip(first["written"], second["written"], strict=True)
     totals = [[a + b for a, b in zip(*each, strict=True)] for each in passes]
@@ -98,8 +98,8 @@ def test_two_processes_learn_as_well_as_one(pair, run, shown):
         found = []
         for seed in range(3):
             each = make(f"{make.__name__}{len(means)}-{seed}", "--seed", seed)
-            code, shown = each.finish()
-            assert code == 0, shown
+            code, said = each.finish()
+            assert code == 0, said
             found.append(json.loads((each.folder / "run.json").read_text())["summary"]["last_accuracy"])
         means.append(sum(found) / 3)
     what = "one process and two, same global batch, half of the labels of digits redrawn, 3 seeds"
@@ -118,8 +118,8 @@ def test_twenty_kills_of_a_rank_end_the_job_and_resume_exactly(pair, shown):
         cut = pair(f"cut{number}", *words)
         slowest = max(slowest, cut.kill_a_rank(rng.uniform(4, seconds - 2), number % 2))
         assert cut.ranks() == []
-        code, shown = cut.finish()
-        assert code == 0, shown
+        code, said = cut.finish()
+        assert code == 0, said
         same += cut.digest() == expected
     seen = f"{same} of 20 byte-identical; the job ended within {slowest:.1f} s, and no process was left"
     shown("one of two processes killed 20 times, resumed", seen)
