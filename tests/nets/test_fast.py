@@ -33,12 +33,11 @@ def test_the_first_layer_makes_patches_uncorrelated_and_of_unit_variance():
     assert torch.allclose(stem(pictures)[:, :12], -stem(pictures)[:, 12:], atol=1e-4)
 
 
-def test_the_first_layer_is_not_learned_but_its_bias_is():
+def test_the_first_layer_is_not_learned_and_needs_no_gradients_of_its_maps():
     net = build_net("fast-16", (3, 32, 32), 4, rng=generator(0, "n"))
-    names = {name for name, _ in net.named_parameters()}
-    assert "stem.bias" in names
-    assert "stem.filters" not in names
+    assert not list(net.stem.parameters())
     assert "stem.filters" in net.state_dict()
+    assert not net.stem(torch.zeros(2, 3, 32, 32)).requires_grad
 
 
 def test_convolutions_start_by_passing_their_input_on():

@@ -55,6 +55,13 @@ def test_several_networks_share_the_time():
     assert four.epochs < one.epochs
 
 
+def test_smaller_images_in_a_part_of_the_run_leave_time_for_more_epochs():
+    costs = {"narrow": COSTS["narrow"]}
+    whole, small = (fit_budget(costs, Work(50_000, 0, small_until=share), 1200) for share in (0.0, 0.5))
+    assert small.epochs > whole.epochs
+    assert small.seconds <= 1200
+
+
 def test_measuring_changes_nothing_but_the_clock():
     before = torch.get_rng_state()
     cost = measure("fast-16", (3, 32, 32), 4, batch_size=8, optimiser=FAST, device="cpu")

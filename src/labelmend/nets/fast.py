@@ -24,7 +24,11 @@ QUICK_BIAS = 8.0
 
 
 class WhitenedPatches(nn.Module):
-    """Patches along their principal directions, at unit variance and with both signs; only the bias is learned."""
+    """Patches along their principal directions, at unit variance and with both signs; nothing of it is learned.
+
+    The records learn a bias here. It gains nothing, and without it no gradients of the largest maps are needed, which
+    are a tenth of the time of a step.
+    """
 
     filters: Tensor
 
@@ -36,7 +40,6 @@ class WhitenedPatches(nn.Module):
         self.width = 2 * directions
         start = torch.randn(directions, channels, self.patch, self.patch) / self.patch
         self.register_buffer("filters", torch.cat([start, -start]))
-        self.bias = nn.Parameter(torch.zeros(self.width))
 
     @torch.no_grad()
     def fit(self, images: Tensor) -> None:
@@ -51,7 +54,7 @@ class WhitenedPatches(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Responses to the patches, [n, width, height, width]."""
-        return F.conv2d(images, self.filters, self.bias, stride=self.stride)
+        return F.conv2d(images, self.filters, stride=self.stride)
 
 
 class Centred(nn.Module):

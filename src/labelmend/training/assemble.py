@@ -53,6 +53,7 @@ def assemble(
         stop_signal=stop_signal,
         processes=processes,
         rates=rates_of(choices.optimiser),
+        small_until=choices.optimiser.small_until,
         mirrored=data.kind.flips and choices.net in FAST_NETS,
         save_every=60 * prepared.config.save_every,
         sample_id=lambda index: data.ids[index],

@@ -23,6 +23,8 @@ FEW, FEW_SECONDS, GROWTH = 3_000, 180.0, 0.675
 LEAST_SECONDS = 200.0
 USABLE = 0.88
 """Share of the budget that epochs may take; the rest is for reading, judging, the report, and a machine that slows."""
+SMALL_COST = 0.58
+"""What an epoch on smaller images takes of one on images as they are."""
 SWEEPS = 0.5
 """Tracking passes an epoch."""
 ENOUGH_EPOCHS, ENOUGH_SAMPLES, ENOUGH_POWER = 10, 50_000, 0.4
@@ -64,16 +66,18 @@ class Cost:
 
 @dataclass(frozen=True)
 class Work:
-    """What a run has to do: samples to learn and to test, and networks to train."""
+    """What a run has to do: samples to learn and to test, networks to train, and the share of it on smaller images."""
 
     samples: int
     test_samples: int
     networks: int = 1
+    small_until: float = 0.0
 
     def epoch_seconds(self, cost: Cost) -> float:
-        """How long an epoch takes, with its share of the tracking passes."""
+        """How long an epoch takes in the mean, with its share of the tracking passes."""
         learning = self.samples * (self.networks * cost.learning + SWEEPS * cost.looking)
-        return learning + self.networks * self.test_samples * cost.looking
+        whole = learning + self.networks * self.test_samples * cost.looking
+        return whole * (1 - self.small_until * (1 - SMALL_COST))
 
 
 @dataclass(frozen=True)

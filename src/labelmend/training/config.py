@@ -292,6 +292,14 @@ class Optimisation:
             "least": 0,
         },
     )
+    small_until: float | None = field(
+        default=None,
+        metadata={
+            "help": "share of the run in which images are shown at three quarters of their size; none suits",
+            "least": 0,
+            "most": 1,
+        },
+    )
     rates: Literal["auto", "published", "triangular"] = field(
         default="auto",
         metadata={"help": "learning rates over the run: the method's published drops, or one rise and fall"},

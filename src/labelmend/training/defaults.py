@@ -91,7 +91,7 @@ def choose_defaults(situation: Situation, config: TrainConfig, optimisation: Opt
     threads, why_threads = _threads(fit.net, len(data))
     augment, why_augment = data.kind.augmentation(data.shape, optimisation.augment, gentle=fit.net in FAST_NETS)
     suited = None if head is None else head.optimiser
-    optimiser, why_optimiser = optimiser_settings(fit.net, batch, optimisation, suited=suited)
+    optimiser, why_optimiser = optimiser_settings(fit.net, batch, optimisation, suited=suited, side=_side(data))
     if is_trees(fit.net):
         why_optimiser = "none: trees do not learn by gradients"
     reasons = {
@@ -183,6 +183,11 @@ def _are_rows(data: Samples) -> bool:
     return len(data.shape) == 1
 
 
+def _side(data: Samples) -> int | None:
+    """The shorter side of images, None for rows."""
+    return None if _are_rows(data) else min(data.shape[1:])
+
+
 def _head(situation: Situation, config: TrainConfig, batch: int) -> HeadChoice | None:
     """The classifier that suits rows of features, for the method that judges them held-out."""
     data = situation.data
@@ -209,7 +214,8 @@ def _fit(
         epochs, why = _epochs(len(data), engine.on_gpu)
         return Fit(nets[0], config.epochs or epochs, 0.0), why
     seconds = situation.seconds or default_seconds(len(data))
-    work = Work(len(data), 0 if data.test is None else len(data.test), situation.networks)
+    small = optimiser_settings(nets[0], batch, optimisation, side=_side(data))[0].small_until
+    work = Work(len(data), 0 if data.test is None else len(data.test), situation.networks, small)
     fit = fit_budget(_costs(situation, config, optimisation, nets, batch), work, seconds, epochs=config.epochs)
     source = "as asked" if situation.seconds else f"the default for {len(data):,} images; --time changes it"
     return fit, f"about {fit.seconds / 60:.1f} minutes here, of {seconds / 60:.1f} ({source})"
@@ -228,7 +234,7 @@ def _costs(
                 data.shape,
                 len(data.class_names),
                 batch_size=max(2, batch // engine.processes),
-                optimiser=optimiser_settings(net, batch, optimisation)[0],
+                optimiser=optimiser_settings(net, batch, optimisation, side=_side(data))[0],
                 device=engine.device,
                 precision=engine.precision,
             )

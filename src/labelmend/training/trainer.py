@@ -20,6 +20,7 @@ from .checkpoint import Checkpoint
 from .evaluation import accuracy, detection_auc
 from .finite import NotFiniteError, check_losses, check_weights
 from .observer import Observer
+from .optimiser import SMALL_SCALE
 from .processes import Processes
 
 Predicted = tuple[Tensor, ...]
@@ -60,7 +61,8 @@ class Trainer:
 
     `wrong` says for each sample whether its label is really wrong, where that is known: it is used to report
     AUC, never to train. `rates` gives the learning rate at each share of the run as a multiple of the set one; without
-    it the method gives that of each epoch. `mirrored` tells that the last epoch is tested and tracked as models
+    it the method gives that of each epoch. `small_until` is the share of the run, or of a round of the method, in which
+    networks are shown smaller images. `mirrored` tells that the last epoch is tested and tracked as models
     predict: by each image and its mirror image. `save_every` are seconds between two checkpoints inside an epoch; there
     is always one after it.
     """
@@ -77,6 +79,7 @@ class Trainer:
     stop_signal: Callable[[], int | None] = lambda: None
     processes: Processes = field(default_factory=Processes)
     rates: Callable[[float], float] | None = None
+    small_until: float = 0.0
     mirrored: bool = False
     save_every: float = math.inf
     sample_id: Callable[[int], str] = str
@@ -129,6 +132,7 @@ class Trainer:
         for learner in self.learners:
             learner.network.train()
             learner.set_rate(self._rate(epoch, at.step))
+            learner.scale = self._scale(epoch)
         if at.step == 0:
             self.method.epoch_begin(self.learners, epoch)
         self.observer.stage(epoch, self.method.phase(epoch), self.feed.steps, at.step)
@@ -158,6 +162,11 @@ class Trainer:
         if self.rates is None:
             return self.method.rate(epoch)
         return self.rates(self.method.schedule_progress(epoch, (step + 0.5) / self.feed.steps, self.task.epochs))
+
+    def _scale(self, epoch: int) -> float:
+        """The share of their height and width that images are shown at: epochs that end early enough are small."""
+        small = self.method.schedule_progress(epoch, 1.0, self.task.epochs) <= self.small_until
+        return SMALL_SCALE if small else 1.0
 
     def tracks(self, epoch: int) -> bool:
         """Whether a tracking pass follows this epoch."""
