@@ -6,7 +6,8 @@
 Rows of CIFAR-10 take all 50,000 images with human labels, or half of the labels redrawn; `features` rows take 2,000 of
 them as pretrained features; photos4 and photos5 are folders of ../shared/trials. Every row is one run of the command
 with nothing but its labels and, where named, a time; seconds are those of the whole command. Needs ../shared beside the
-project and the extras photos and cleanlab. Measured on a quiet machine; rows that are there are not made again.
+project and the extras photos and cleanlab. Measured on a quiet machine; rows that are there are not made again. --page
+also draws the curve over the time, into the folder of images beside the page.
 """
 
 import argparse
@@ -40,11 +41,15 @@ def _human(name: str) -> tuple[str, ...]:
 
 
 NO_FEATURES = ("--features", "none")
+TIMES = {"5m": "cifar10n-random1-5m", "10m": "cifar10n-random1-10m", "20m": "cifar10n-random1"} | {
+    given: f"cifar10n-random1-{given}" for given in ("40m", "90m")
+}
+"""Rows of one set by the time that they were given; 20 minutes are the default for it."""
 ROWS = {
     "cifar10n-aggre": Row(_human("aggre_label")),
     "cifar10n-random1": Row(_human("random_label1")),
     "cifar10-symmetric50": Row((*CIFAR, "--noise", "symmetric:0.5")),
-    **{f"cifar10n-random1-{t}": Row((*_human("random_label1"), "--time", t)) for t in ("5m", "10m", "40m", "90m")},
+    **{row: Row((*_human("random_label1"), "--time", t)) for t, row in TIMES.items() if row != "cifar10n-random1"},
     "features-aggre": Row((*_human("aggre_label"), "--features", "efficientnet-lite0"), limit=SUBSET),
     "features-random1": Row((*_human("random_label1"), "--features", "efficientnet-lite0"), limit=SUBSET),
     "photos4": Row(trial="photos4"),
@@ -167,9 +172,51 @@ def commands(measured: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def curve(measured: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What was found in each time, of the times that were measured."""
+    found = {m["row"]: m for m in measured if m["system"] == "labelmend"}
+    return {given: found[row] for given, row in TIMES.items() if row in found}
+
+
+def curve_table(measured: list[dict[str, Any]]) -> str:
+    """The learning curve over the time as Markdown."""
+    lines = [
+        "| `--time` | network, epochs | accuracy | AUC | F1 | rate | minutes taken |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for given, row in curve(measured).items():
+        figures = f"{row['accuracy']:.3f} | {row['auc']:.4f} | {row['f1']:.3f} | {row['estimated_rate']:.3f}"
+        lines.append(f"| {given} | {row['net']}, {row['epochs']} | {figures} | {row['seconds'] / 60:.1f} |")
+    return "\n".join(lines)
+
+
+def draw_curve(measured: list[dict[str, Any]], folder: Path) -> None:
+    """The learning curve over the time as a picture, photographs-time.svg."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update({"svg.hashsalt": "labelmend", "axes.spines.top": False, "axes.spines.right": False})
+    found = curve(measured)
+    names = {"accuracy": "accuracy on test images", "auc": "AUC of wrong labels", "f1": "F1 of what is flagged"}
+    figure, axis = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    for (key, name), colour in zip(names.items(), ("#2a7f9e", "#d1495b", "#6b705c"), strict=True):
+        values = [row[key] for row in found.values()]
+        axis.plot(range(len(found)), values, "o-", color=colour, lw=1.5, ms=4)
+        axis.annotate(name, (len(found) - 1, values[-1]), (8, 0), textcoords="offset points", color=colour, va="center")
+    axis.set_xticks(range(len(found)), list(found))
+    axis.set_xlim(right=len(found) - 1 + 0.6 * max(1, len(found) - 1))
+    axis.set_xlabel("--time")
+    axis.grid(True, color="#eeeeee")
+    figure.savefig(folder / "photographs-time.svg", metadata={"Date": None})
+    plt.close(figure)
+
+
 def filled(page: str, measured: list[dict[str, Any]]) -> str:
     """A page with its tables as the results have them now."""
-    return filled_blocks(page, {"results": table(measured), "commands": commands(measured)})
+    blocks = {"results": table(measured), "curve": curve_table(measured), "commands": commands(measured)}
+    return filled_blocks(page, blocks)
 
 
 def main() -> None:
@@ -183,6 +230,7 @@ def main() -> None:
     measured = kept_results(asked.out)
     if asked.page:
         asked.page.write_text(filled(asked.page.read_text(), measured))
+        draw_curve(measured, asked.page.parent / "images")
         return
     done = {(m["row"], m["system"], m["seed"]) for m in measured}
     for name in asked.rows.split(","):

@@ -8,7 +8,8 @@ import torch
 import labelmend
 from labelmend.errors import InputError, InterruptedRunError
 from labelmend.nets import FAST_NETS
-from labelmend.training import defaults
+from labelmend.report.made import repeated
+from labelmend.training import defaults, engine
 from labelmend.training.budget import Cost, Work, default_seconds, fit_budget, measure, parse_duration
 from labelmend.training.config import TrainConfig
 from labelmend.training.optimiser import FAST
@@ -35,7 +36,7 @@ COSTS = {"narrow": Cost(1e-3, 3e-4), "middle": Cost(2e-3, 6e-4), "wide": Cost(8e
 def test_more_time_gives_a_wider_network_and_never_takes_longer_than_there_is():
     work, before = Work(50_000, 10_000), 0
     for seconds in (60, 600, 1200, 3600, 36_000):
-        fit = fit_budget(COSTS, work, seconds)
+        fit = fit_budget(COSTS.items(), work, seconds)
         width = list(COSTS).index(fit.net)
         assert width >= before
         assert fit.seconds <= seconds or fit.epochs == 1
@@ -45,19 +46,27 @@ def test_more_time_gives_a_wider_network_and_never_takes_longer_than_there_is():
 
 def test_given_epochs_leave_the_width_to_the_time():
     work = Work(10_000, 0)
-    assert fit_budget(COSTS, work, 150, epochs=5).net == "middle"
-    assert fit_budget(COSTS, work, 5, epochs=5).net == "narrow"
-    assert fit_budget(COSTS, work, 5, epochs=5).epochs == 5
+    assert fit_budget(COSTS.items(), work, 150, epochs=5).net == "middle"
+    assert fit_budget(COSTS.items(), work, 5, epochs=5).net == "narrow"
+    assert fit_budget(COSTS.items(), work, 5, epochs=5).epochs == 5
+
+
+def test_networks_wider_than_the_first_that_is_too_wide_are_not_measured():
+    def measured():
+        yield from list(COSTS.items())[:2]
+        raise AssertionError("there is no need to know what the widest costs")
+
+    assert fit_budget(measured(), Work(50_000, 0), 600).net == "narrow"
 
 
 def test_several_networks_share_the_time():
-    one, four = (fit_budget(COSTS, Work(10_000, 0, networks), 200) for networks in (1, 4))
+    one, four = (fit_budget(COSTS.items(), Work(10_000, 0, networks), 200) for networks in (1, 4))
     assert four.epochs < one.epochs
 
 
 def test_smaller_images_in_a_part_of_the_run_leave_time_for_more_epochs():
     costs = {"narrow": COSTS["narrow"]}
-    whole, small = (fit_budget(costs, Work(50_000, 0, small_until=share), 1200) for share in (0.0, 0.5))
+    whole, small = (fit_budget(costs.items(), Work(50_000, 0, small_until=share), 1200) for share in (0.0, 0.5))
     assert small.epochs > whole.epochs
     assert small.seconds <= 1200
 
@@ -107,6 +116,32 @@ def test_a_slower_machine_gets_less_to_do_and_the_run_says_why(pictures, costs):
     assert slow["seconds"] <= 60
 
 
+@pytest.mark.parametrize(("factor", "precision"), [(0.5, "bf16"), (0.95, "no")])
+def test_a_timed_run_takes_bf16_where_this_cpu_gains_by_it(pictures, monkeypatch, factor, precision):
+    def cost(net, *shape, precision, **options):
+        learning = 0.1 * (factor if precision == "bf16" else 1) * (1 + FAST_NETS.index(net))
+        return Cost(learning, learning / 3)
+
+    monkeypatch.setattr(defaults, "measure", cost)
+    monkeypatch.setattr(defaults, "bf16_on_cpu", lambda: True)
+    monkeypatch.setattr(engine, "bf16_on_cpu", lambda: True)
+    options = {"progress": False, "report": False, "threads": 1, "method": "ce"}
+    run = labelmend.train(pictures, time="60s", settings={"track_every": "50"}, **options)
+    assert chosen(run)["precision"] == precision
+    again = repeated(run.directory.read())
+    assert again["settings"].get("precision", "no") == precision
+    same = labelmend.train(pictures, net=again["net"], epochs=again["epochs"], settings=again["settings"], **options)
+    model = "model.safetensors"
+    assert (same.directory.path / model).read_bytes() == (run.directory.path / model).read_bytes()
+
+
+def test_a_cpu_without_bf16_is_not_asked_for_it(pictures, costs, monkeypatch):
+    monkeypatch.setattr(defaults, "bf16_on_cpu", lambda: False)
+    costs(0.2)
+    options = {"time": "20s", "progress": False, "report": False, "threads": 1, "method": "ce"}
+    assert chosen(labelmend.train(pictures, **options))["precision"] == "no"
+
+
 def test_choices_that_are_given_need_no_measuring(pictures, monkeypatch):
     def refused(*args, **options):
         raise AssertionError("nothing is left to measure")
@@ -114,6 +149,7 @@ def test_choices_that_are_given_need_no_measuring(pictures, monkeypatch):
     monkeypatch.setattr(defaults, "measure", refused)
     run = labelmend.train(pictures, net="fast-16", epochs=1, progress=False, report=False, threads=1)
     assert chosen(run)["seconds"] is None
+    assert chosen(run)["precision"] == "no"
 
 
 def test_a_resumed_run_keeps_what_it_chose_on_a_machine_that_was_faster(pictures, costs, tmp_path, after):

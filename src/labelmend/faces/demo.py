@@ -77,7 +77,7 @@ def tell(
     robust = run_with_progress(asked, console, signals=signals, title="labelmend")
     chosen = robust.read()["chosen"]  # the plain training gets what labelmend chose, so that only the method differs
     same = replace(asked, net=chosen["net"], epochs=chosen["epochs"], time=None)
-    same = replace(same, method=PLAIN, out=str(folder / PLAIN))
+    same = replace(same, method=PLAIN, out=str(folder / PLAIN), settings={"precision": chosen["precision"]})
     plain = run_with_progress(same, console, signals=signals, quiet=True, report=False, title="plain")
     _compare(story, {f"plain training ({PLAIN})": plain, f"labelmend ({story.method})": robust}, console)
     _show_labels(story, Judged.read(robust), console)

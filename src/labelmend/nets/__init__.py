@@ -40,7 +40,7 @@ def _resnet(blocks: Sequence[int], widths: Sequence[int]) -> Callable[[Sequence[
     return build
 
 
-FAST_WIDTHS = (16, 24, 32, 48, 64)
+FAST_WIDTHS = (16, 24, 32, 48, 64, 96, 128)
 FAST_NETS = tuple(f"fast-{width}" for width in FAST_WIDTHS)
 """The fast network in several widths, the narrowest first."""
 

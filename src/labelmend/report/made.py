@@ -42,7 +42,10 @@ def repeated(described: dict[str, Any]) -> dict[str, Any]:
     config, chosen = described["config"], described.get("chosen") or {}
     if not chosen.get("seconds"):
         return dict(config)
-    return dict(config) | {"time": None, "net": chosen["net"], "epochs": chosen["epochs"]}
+    settings = dict(config.get("settings", {}))
+    if chosen.get("precision", "no") != "no":
+        settings["precision"] = chosen["precision"]
+    return dict(config) | {"time": None, "net": chosen["net"], "epochs": chosen["epochs"], "settings": settings}
 
 
 def command_line(config: dict[str, Any]) -> str:

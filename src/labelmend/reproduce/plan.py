@@ -91,14 +91,19 @@ def epochs_of(config: TrainConfig) -> dict[str, str]:
     }
 
 
-def plan_lines(runs: Sequence[Planned], estimate: Estimator) -> list[list[str]]:
-    """Header and one line a run."""
+def plan_lines(runs: Sequence[Planned], estimate: Estimator) -> tuple[list[str], list[list[str]]]:
+    """What all runs have in common, in words, and a table of the rest: a header and one line a run."""
     shared = shared_settings(runs)
-    header = ["", "data", "method", "noise", "seed", "net", "epochs", "lr / 10 after", "corrects from"]
-    lines = [[*header, "own settings", "about"]]
-    for number, run in enumerate(runs, start=1):
+    lines = []
+    for run in runs:
         config, when = run.config, epochs_of(run.config)
-        place = [str(number), config.source, config.method or "", labels_in_words(config), str(config.seed)]
-        trained = [config.net or "", str(config.epochs), when["drops"], when["corrects"]]
-        lines.append([*place, *trained, own_settings(run, shared), in_words(estimate(run))])
-    return lines
+        line = {"data": config.source, "method": config.method or "", "noise": labels_in_words(config)}
+        line |= {"seed": str(config.seed), "net": config.net or "", "epochs": str(config.epochs)}
+        line |= {"lr / 10 after": when["drops"], "corrects from": when["corrects"]}
+        lines.append(line | {"own settings": own_settings(run, shared), "about": in_words(estimate(run))})
+    own = "method", "about"
+    common = {name: lines[0][name] for name in lines[0] if name not in own and len({line[name] for line in lines}) == 1}
+    header = [name for name in lines[0] if name not in common]
+    table = [["", *header], *([str(number), *(line[name] for name in header)] for number, line in enumerate(lines, 1))]
+    words = [f"{name} {word}" for name, word in common.items() if word]
+    return [*words, *(f"{name}={value}" for name, value in shared.items())], table

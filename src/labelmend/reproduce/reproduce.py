@@ -24,7 +24,7 @@ from . import claims
 from .catalogue import FIGURES, TABLES, Asked, Experiment, Planned, labels_in_words
 from .figures import FIGURES as DRAWN
 from .figures import Drawing
-from .plan import Estimator, in_words, plan_lines, shared_settings
+from .plan import Estimator, in_words, plan_lines
 from .protocol import Scale
 from .runs import InUseError, RunStore
 from .tables import Results, by_run, grids, markdown, markdown_table
@@ -142,11 +142,10 @@ def show_plan(reproduction: Reproduction, console: Console) -> None:
         runs = reproduction.planned(name)
         every |= {run.key: run for run in runs}
         with console.status("timing a training step of each network"):
-            lines = plan_lines(runs, estimate)
+            common, lines = plan_lines(runs, estimate)
         title = f"{EXPERIMENTS[name].title}, at the {reproduction.scale.name} scale: {_counted(len(runs))}"
         console.print(title, style="bold", highlight=False)
-        settings = ", ".join(f"{key}={value}" for key, value in shared_settings(runs).items())
-        console.print(f"all of them: {settings}", highlight=False, markup=False)
+        console.print(f"all of them: {', '.join(common)}", highlight=False, markup=False)
         _show(lines, console)
     cost = in_words(sum(map(estimate, every.values())))
     made = len(every) - len(reproduction.store.missing(run.config for run in every.values()))

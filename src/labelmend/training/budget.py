@@ -4,7 +4,7 @@ import math
 import re
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -21,7 +21,7 @@ SHORTEST = 5.0
 FEW, FEW_SECONDS, GROWTH = 3_000, 180.0, 0.675
 """3 minutes for 3,000 images; the exponent makes it 20 for 50,000."""
 LEAST_SECONDS = 200.0
-USABLE = 0.88
+USABLE = 0.82
 """Share of the budget that epochs may take; the rest is for reading, judging, the report, and a machine that slows."""
 SMALL_COST = 0.58
 """What an epoch on smaller images takes of one on images as they are."""
@@ -148,15 +148,20 @@ def enough_epochs(samples: int) -> int:
     return round(ENOUGH_EPOCHS * math.pow(max(1.0, ENOUGH_SAMPLES / samples), ENOUGH_POWER))
 
 
-def fit_budget(costs: dict[str, Cost], work: Work, seconds: float, *, epochs: int | None = None) -> Fit:
-    """The widest network that has enough epochs in the time, or the narrowest; `costs` from narrow to wide.
+def fit_budget(costs: Iterable[tuple[str, Cost]], work: Work, seconds: float, *, epochs: int | None = None) -> Fit:
+    """The widest network that has enough epochs in the time, or the narrowest; with `epochs` given, those are enough.
 
-    With `epochs` given, the widest one that can do them.
+    `costs` come from narrow to wide, and none is asked for beyond the first that is too wide.
     """
     usable, wanted = seconds * USABLE, epochs or enough_epochs(work.samples)
-    affordable = {net: usable / work.epoch_seconds(cost) for net, cost in costs.items()}
-    fitting = [net for net, possible in affordable.items() if possible >= wanted]
-    net = fitting[-1] if fitting else next(iter(costs))
     most = min(MOST_EPOCHS, MOST_OF_ENOUGH * enough_epochs(work.samples))
-    chosen = epochs or min(max(1, int(affordable[net])), most)
-    return Fit(net, chosen, chosen * work.epoch_seconds(costs[net]))
+    best: Fit | None = None
+    for net, cost in costs:
+        affordable = usable / work.epoch_seconds(cost)
+        if best is None or affordable >= wanted:
+            chosen = epochs or min(max(1, int(affordable)), most)
+            best = Fit(net, chosen, chosen * work.epoch_seconds(cost))
+        if affordable < wanted:
+            break
+    assert best is not None
+    return best

@@ -61,7 +61,7 @@ class TrainConfig:
         default=None,
         metadata=about(
             TRAINING,
-            "fast-16 to fast-64, preact-resnet18, resnet50, slim-resnet, convnet, mlp, linear, trees or timm:NAME; by "
+            "fast-16 to fast-128, preact-resnet18, resnet50, slim-resnet, convnet, mlp, linear, trees or timm:NAME; by "
             "default chosen from the data and the time.",
         ),
     )
@@ -313,5 +313,8 @@ class Optimisation:
         default="auto", metadata={"help": "random crop after padding, and horizontal flip"}
     )
     precision: Literal["auto", "no", "fp16", "bf16"] = field(
-        default="auto", metadata={"help": "mixed precision; auto uses bf16 on a GPU that has it"}
+        default="auto",
+        metadata={
+            "help": "mixed precision; auto uses bf16 on a GPU that has it, and on a CPU where a timed run gains by it"
+        },
     )

@@ -1,7 +1,7 @@
 """What is chosen where the user is silent: method, network, epochs, optimiser and more, each with the reason."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from ..methods.mend import MendOptions
 from ..nets import FAST_NETS, TREES, is_trees
 from .budget import Cost, Fit, Work, default_seconds, fit_budget, measure
 from .config import Optimisation, TrainConfig
-from .engine import Engine, cpu_threads
+from .engine import Engine, bf16_on_cpu, cpu_threads
 from .heads import FOLDS_OF_A_RUN as FOLDS
 from .heads import HeadChoice, choose_head
 from .optimiser import OptimiserSettings, optimiser_settings
@@ -35,6 +35,8 @@ CONTROLS, MOST_CONTROLS, FEWEST_CONTROLS = 0.1, 2_500, 500
 SMALL_NETS = ("convnet", "mlp", "linear")
 MANY_ROWS = 20_000
 """Rows from which on trees are grown by two threads."""
+WORTH_HALVING = 1.2
+"""How much faster bf16 must be on a CPU to be used."""
 VAST, VAST_FOLDS, VAST_BATCH = 200_000, 3, 512
 """Rows from which on fewer networks judge them, since each has enough to learn, and in larger batches."""
 
@@ -46,6 +48,7 @@ class Defaults:
     method: str
     net: str
     epochs: int
+    precision: str
     batch_size: int
     threads: int
     augment: Augment | None
@@ -78,6 +81,9 @@ def choose_defaults(situation: Situation, config: TrainConfig, optimisation: Opt
     batch, why_batch = _batch(len(data), fast=nets[0] in FAST_NETS)
     batch = optimisation.batch_size or batch
     head = _head(situation, config, batch)
+    timed = head is None and _is_timed(situation, config, nets)
+    engine, why_precision = _engine(situation, config, optimisation, nets, batch, timed=timed)
+    situation = replace(situation, engine=engine)
     if head is None:
         fit, why_epochs = _fit(situation, config, optimisation, nets, batch)
     else:
@@ -101,12 +107,14 @@ def choose_defaults(situation: Situation, config: TrainConfig, optimisation: Opt
         "method": _why_method(situation, config),
         "net": asked if config.net and config.net != TREES else why_net,
         "optimiser": why_optimiser,
+        "precision": asked if optimisation.precision != "auto" else why_precision,
         "threads": asked if config.threads else why_threads,
     }
     return Defaults(
         method=situation.method,
         net=fit.net,
         epochs=fit.epochs,
+        precision=engine.precision,
         batch_size=batch,
         threads=config.threads or threads,
         augment=augment,
@@ -204,13 +212,12 @@ def _fit(
 ) -> tuple[Fit, str]:
     """Network and epochs: as asked, as before, by a rule for what is quick anyway, or by what fits the time."""
     data, engine, before = situation.data, situation.engine, situation.before
-    if {"net", "epochs"} <= before.keys():
+    if _chosen(before):
         why = str(before.get("reasons", {}).get("epochs", ""))
         return Fit(config.net or before["net"], config.epochs or before["epochs"], before.get("seconds") or 0.0), why
     if config.epochs is not None and situation.seconds is None:
         return Fit(nets[min(1, len(nets) - 1)], config.epochs, 0.0), ""
-    timed = situation.seconds is not None or (data.kind.name == Images.name and nets[0] not in SMALL_NETS)
-    if not timed:
+    if not _is_timed(situation, config, nets):
         epochs, why = _epochs(len(data), engine.on_gpu)
         return Fit(nets[0], config.epochs or epochs, 0.0), why
     seconds = situation.seconds or default_seconds(len(data))
@@ -221,26 +228,66 @@ def _fit(
     return fit, f"about {fit.seconds / 60:.1f} minutes here, of {seconds / 60:.1f} ({source})"
 
 
+def _chosen(before: Mapping[str, Any]) -> bool:
+    """Whether an earlier start of the same run chose its network and epochs."""
+    return {"net", "epochs"} <= before.keys()
+
+
+def _is_timed(situation: Situation, config: TrainConfig, nets: Sequence[str]) -> bool:
+    """Whether the clock decides what fits the time; never where the choices are given, or were made before."""
+    if _chosen(situation.before) or (config.epochs is not None and situation.seconds is None):
+        return False
+    return situation.seconds is not None or (situation.data.kind.name == Images.name and nets[0] not in SMALL_NETS)
+
+
+def _engine(
+    situation: Situation,
+    config: TrainConfig,
+    optimisation: Optimisation,
+    nets: Sequence[str],
+    batch: int,
+    *,
+    timed: bool,
+) -> tuple[Engine, str]:
+    """The engine with the precision of the run, and why: bf16 on a CPU only where the clock says that it pays."""
+    engine, before = situation.engine, situation.before
+    if optimisation.precision == "auto" and "precision" in before:
+        return replace(engine, precision=before["precision"]), str(before.get("reasons", {}).get("precision", ""))
+    if engine.on_gpu or not timed or optimisation.precision != "auto" or not bf16_on_cpu():
+        return engine, "bf16, which this GPU computes in" if engine.precision == "bf16" else "single"
+    net = nets[min(1, len(nets) - 1)]
+    halved = replace(engine, precision="bf16")
+    whole, half = (
+        _cost(replace(situation, engine=each), config, optimisation, net, batch) for each in (engine, halved)
+    )
+    gain = whole.learning / half.learning
+    if gain < WORTH_HALVING:
+        return engine, f"single: bf16 is only {gain:.2f} times as fast here"
+    return halved, f"bf16, {gain:.1f} times as fast on this CPU"
+
+
 def _costs(
     situation: Situation, config: TrainConfig, optimisation: Optimisation, nets: Sequence[str], batch: int
-) -> dict[str, Cost]:
-    """What each network costs on this machine; several processes go by what the first one measured."""
+) -> Iterator[tuple[str, Cost]]:
+    """What each network costs on this machine, measured when it is asked for."""
+    return ((net, _cost(situation, config, optimisation, net, batch)) for net in nets)
+
+
+def _cost(situation: Situation, config: TrainConfig, optimisation: Optimisation, net: str, batch: int) -> Cost:
+    """What a network costs on this machine; several processes go by what the first one measured."""
     data, engine = situation.data, situation.engine
-    costs = {}
-    for net in nets:
-        with cpu_threads(config.threads or _threads(net, len(data))[0]):
-            costs[net] = measure(
-                net,
-                data.shape,
-                len(data.class_names),
-                batch_size=max(2, batch // engine.processes),
-                optimiser=optimiser_settings(net, batch, optimisation, side=_side(data))[0],
-                device=engine.device,
-                precision=engine.precision,
-            )
-    flat = engine.from_first([value for cost in costs.values() for value in (cost.learning, cost.looking)])
-    pairs = zip(flat[::2], flat[1::2], strict=True)
-    return {net: Cost(*(seconds / engine.processes for seconds in pair)) for net, pair in zip(nets, pairs, strict=True)}
+    with cpu_threads(config.threads or _threads(net, len(data))[0]):
+        cost = measure(
+            net,
+            data.shape,
+            len(data.class_names),
+            batch_size=max(2, batch // engine.processes),
+            optimiser=optimiser_settings(net, batch, optimisation, side=_side(data))[0],
+            device=engine.device,
+            precision=engine.precision,
+        )
+    learning, looking = engine.from_first([cost.learning, cost.looking])
+    return Cost(learning / engine.processes, looking / engine.processes)
 
 
 def _epochs(samples: int, on_gpu: bool) -> tuple[int, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState, is_initialized
 from torch import distributed
 
 from ..errors import InputError
@@ -57,6 +58,8 @@ class Engine:
         """The engine itself; of several processes, each waits for the others here."""
         if os.environ.get("LOCAL_WORLD_SIZE", "1") == os.environ.get("WORLD_SIZE", "1"):
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        if is_initialized() and AcceleratorState().mixed_precision != self.precision:
+            AcceleratorState._reset_state()  # it would refuse another precision than that of the run before
         return Accelerator(cpu=self.device == "cpu", mixed_precision=self.precision)
 
 
