@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from made import made, symmetric
 
-from labelmend.detect.controls import judge_with_controls, moved_to
+from labelmend.detect.controls import fewer_contradictions, judge_with_controls, moved_to, raised
 from labelmend.detect.judge import CLEAN, FOUND, judge_predictions
 
 
@@ -32,11 +32,27 @@ def test_wrong_labels_that_were_memorised_are_found_by_the_controls(rate, odds):
         assert judged.probability[group].mean() == pytest.approx(judged.rate, abs=1e-4)
 
 
-def test_a_rate_lies_between_those_of_both_groups_where_both_tell_one():
+def test_a_network_that_memorised_nothing_is_judged_by_what_it_learned():
     found = made(symmetric(0.3, 5), samples=6_000, known=4)
     judged = judge_with_controls(found.labels, found.predictions, np.arange(0, 6_000, 5))
-    low, high = sorted((judged.fitted["learned_rate"], judged.fitted["control_rate"]))
-    assert low < judged.rate < high
+    assert judged.fitted["fewer_contradictions"] == pytest.approx(1, abs=0.1)
+    assert judged.rate == pytest.approx(judged.fitted["learned_rate"], rel=0.05)
+
+
+def test_a_rate_is_raised_by_half_of_what_the_network_memorised():
+    rng = np.random.default_rng(0)
+    controls = rng.random(4_000) < 0.3
+    learned = rng.random(40_000) < 0.2
+    fewer = fewer_contradictions(controls, learned)
+    assert fewer == pytest.approx(1.5, rel=0.05)
+    assert raised(0.1, by=fewer, limit=0.5) ** 2 == pytest.approx(0.1 * 0.1 * fewer)
+    assert fewer_contradictions(learned, controls) == 1
+    assert raised(0.1, by=1, limit=0.5) == 0.1
+
+
+def test_a_network_that_contradicts_nothing_that_it_learned_has_a_rate_all_the_same():
+    assert np.isfinite(fewer_contradictions(np.ones(10, bool), np.zeros(1_000, bool)))
+    assert raised(0.01, by=1e4, limit=0.2) == 0.2
 
 
 def test_every_sample_keeps_its_place():

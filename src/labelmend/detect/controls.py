@@ -1,13 +1,15 @@
 """Controls: samples that a network did not learn, which tell how far it memorised those that it did.
 
-Predictions of samples that a network learned follow their labels, the wrong ones too, so that too few look wrong. Of
-samples that it did not learn it is surely wrong now and then, and the judge takes that for wrong labels, so that too
-many do. Both are labelled alike if the controls were drawn at random. So the log-odds of the noise rate are taken to
-lie half-way between the two, and those of either group are moved until they say so. A network that memorised so much
-that little looks wrong is found out by its controls, whose rate is then that of all.
+Predictions of samples that a network learned follow their labels, the wrong ones too, so that too few look wrong. How
+far they do is seen beside the controls: of all labels that the network would contradict if it had not learned them,
+it memorised so many that it contradicts fewer now. Right labels of hard samples are memorised most of all, so the rate
+that the learned samples show is too low by at least nothing, and at most by as much as there are fewer contradictions;
+the logarithm of the rate is taken to lie half-way between. Of the controls themselves the network is surely wrong now
+and then, which the judge takes for wrong labels: their own rate is too high, limits that of all, and is taken only
+where the network memorised so much that little looks wrong.
 """
 
-from collections.abc import Sequence
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +22,8 @@ from .predictions import Floats, Ints
 
 LEAST = 1e-9
 """P(wrong) is kept so far from 0 and 1 before it is moved."""
+HIGHEST = 0.95
+"""Up to where rates and the ends of their intervals are raised."""
 FARTHEST = 40.0
 """Log-odds up to which it is moved."""
 TELLS = 0.4
@@ -40,34 +44,45 @@ def judge_with_controls(labels: Ints, probabilities: Floats, controls: Ints) -> 
     if unlearned.finding != FOUND:
         return judge_predictions(labels, probabilities, in_sample=True)
     telling = learned.finding == FOUND and learned.rate >= TELLS * unlearned.rate
-    groups = [learned, unlearned] if telling else [unlearned]
-    rate, low, high = (
-        half_way(values) for values in zip(*((group.rate, *group.interval) for group in groups), strict=True)
-    )
+    contradicted = probabilities.argmax(axis=1) != labels
+    fewer = fewer_contradictions(contradicted[held_out], contradicted[~held_out])
+    teller = learned if telling else unlearned
+    factor = raised(learned.rate, by=fewer, limit=unlearned.rate) / learned.rate if telling else 1.0
+    rate, low, high = (min(factor * value, HIGHEST) for value in (teller.rate, *teller.interval))
     each: dict[str, Any] = {
         name: _placed(held_out, getattr(learned, name), getattr(unlearned, name)) for name in OF_EACH_LABEL
     }
     moved = (moved_to(group.probability, rate) for group in (learned, unlearned))
     probability = _placed(held_out, *moved)
     return replace(
-        groups[0],
+        teller,
         **each,
         probability=probability,
         score=ranks(probability),
         threshold=best_threshold(probability),
         rate=rate,
         interval=(low, high),
-        fitted=learned.fitted | {"learned_rate": learned.rate, "control_rate": unlearned.rate},
+        fitted=learned.fitted
+        | {"learned_rate": learned.rate, "control_rate": unlearned.rate, "fewer_contradictions": fewer},
     )
 
 
-def half_way(rates: Sequence[float]) -> float:
-    """The rate whose log-odds are the mean of those of these rates.
+def fewer_contradictions(controls: NDArray[np.bool_], learned: NDArray[np.bool_]) -> float:
+    """By what factor fewer labels are contradicted where they were learned, 1 if not fewer.
 
-    >>> round(half_way([0.1, 0.2]), 3)
-    0.143
+    >>> fewer_contradictions(np.array([True, False, True, False]), np.array([True, False, False, False]))
+    2.0
     """
-    return float(expit(logit(np.clip(rates, LEAST, 1 - LEAST)).mean()))
+    return max(1.0, float(controls.mean()) / max(float(learned.mean()), 1 / len(learned)))
+
+
+def raised(rate: float, *, by: float, limit: float) -> float:
+    """The rate whose logarithm lies half-way to that of a rate higher by this factor; not above a higher limit.
+
+    >>> round(raised(0.1, by=1.44, limit=0.2), 3), round(raised(0.1, by=9, limit=0.2), 3), raised(0.3, by=2, limit=0.2)
+    (0.12, 0.2, 0.3)
+    """
+    return max(rate, min(rate * math.sqrt(by), limit))
 
 
 def moved_to(probability: Floats, rate: float) -> Floats:
