@@ -47,7 +47,7 @@ def reader(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("labelmend.training.defaults.CPU_EPOCHS", ((1_000, 3),))
     monkeypatch.setattr("labelmend.training.defaults.default_seconds", lambda samples: 1.0)
-    monkeypatch.setattr("labelmend.training.defaults.measure", lambda *net, **options: Cost(1e-3, 3e-4))
+    monkeypatch.setattr("labelmend.training.calibration.measure", lambda *net, **options: Cost(1e-3, 3e-4))
     monkeypatch.setattr(registry, "_registered", registry.methods())
     make_photos(tmp_path / "photos")
     paths = sorted(path.relative_to(tmp_path) for path in tmp_path.glob("photos/*/*.png"))

@@ -9,7 +9,7 @@ import labelmend
 from labelmend.errors import InputError, InterruptedRunError
 from labelmend.nets import FAST_NETS
 from labelmend.report.made import repeated
-from labelmend.training import defaults, engine
+from labelmend.training import calibration, engine
 from labelmend.training.budget import Cost, Work, default_seconds, fit_budget, measure, parse_duration
 from labelmend.training.config import TrainConfig
 from labelmend.training.optimiser import FAST
@@ -94,7 +94,7 @@ def costs(monkeypatch):
         def cost(net, *shape, **options):
             return Cost(factor * (1 + FAST_NETS.index(net)), factor / 3)
 
-        monkeypatch.setattr(defaults, "measure", cost)
+        monkeypatch.setattr(calibration, "measure", cost)
 
     return pretend
 
@@ -122,8 +122,8 @@ def test_a_timed_run_takes_bf16_where_this_cpu_gains_by_it(pictures, monkeypatch
         learning = 0.1 * (factor if precision == "bf16" else 1) * (1 + FAST_NETS.index(net))
         return Cost(learning, learning / 3)
 
-    monkeypatch.setattr(defaults, "measure", cost)
-    monkeypatch.setattr(defaults, "bf16_on_cpu", lambda: True)
+    monkeypatch.setattr(calibration, "measure", cost)
+    monkeypatch.setattr(calibration, "bf16_on_cpu", lambda: True)
     monkeypatch.setattr(engine, "bf16_on_cpu", lambda: True)
     options = {"progress": False, "report": False, "threads": 1, "method": "ce"}
     run = labelmend.train(pictures, time="60s", settings={"track_every": "50"}, **options)
@@ -136,7 +136,7 @@ def test_a_timed_run_takes_bf16_where_this_cpu_gains_by_it(pictures, monkeypatch
 
 
 def test_a_cpu_without_bf16_is_not_asked_for_it(pictures, costs, monkeypatch):
-    monkeypatch.setattr(defaults, "bf16_on_cpu", lambda: False)
+    monkeypatch.setattr(calibration, "bf16_on_cpu", lambda: False)
     costs(0.2)
     options = {"time": "20s", "progress": False, "report": False, "threads": 1, "method": "ce"}
     assert chosen(labelmend.train(pictures, **options))["precision"] == "no"
@@ -146,7 +146,7 @@ def test_choices_that_are_given_need_no_measuring(pictures, monkeypatch):
     def refused(*args, **options):
         raise AssertionError("nothing is left to measure")
 
-    monkeypatch.setattr(defaults, "measure", refused)
+    monkeypatch.setattr(calibration, "measure", refused)
     run = labelmend.train(pictures, net="fast-16", epochs=1, progress=False, report=False, threads=1)
     assert chosen(run)["seconds"] is None
     assert chosen(run)["precision"] == "no"

@@ -114,7 +114,7 @@ def _chosen(names: Sequence[str], scale: str, asked: Mapping[str, Any], *, or_al
 
 
 def _carry_out(reproduction: "Reproduction", jobs: int, threads: int | None, signals: "Signals", *, show: bool) -> None:
-    from ..training.defaults import available_cores
+    from ..training.threads import available_cores
     from .reproduce import make_runs, show_results
 
     threads = threads or (max(1, available_cores() // jobs) if jobs > 1 else None)

@@ -22,7 +22,9 @@ FEW, FEW_SECONDS, GROWTH = 3_000, 180.0, 0.675
 """3 minutes for 3,000 images; the exponent makes it 20 for 50,000."""
 LEAST_SECONDS = 200.0
 USABLE = 0.82
-"""Share of the budget that epochs may take; the rest is for reading, judging, the report, and a machine that slows."""
+"""Share of the budget that epochs may take; the rest is for a machine that slows."""
+AROUND, AROUND_SAMPLE, LEAST_USABLE = 20.0, 1.2e-3, 0.3
+"""Seconds of a run, and a sample, for reading, timing, judging and the report; epochs have this share all the same."""
 SMALL_COST = 0.58
 """What an epoch on smaller images takes of one on images as they are."""
 SWEEPS = 0.5
@@ -139,6 +141,16 @@ def _usual_seconds(step: Callable[[], object], device: torch.device) -> float:
     return statistics.median(taken[1:])
 
 
+def usable_seconds(seconds: float, samples: int) -> float:
+    """How much of the time epochs may take.
+
+    >>> round(usable_seconds(1200, 50_000)), round(usable_seconds(300, 50_000)), round(usable_seconds(60, 50_000))
+    (984, 220, 18)
+    """
+    around = AROUND + AROUND_SAMPLE * samples
+    return max(LEAST_USABLE * seconds, min(USABLE * seconds, seconds - around))
+
+
 def enough_epochs(samples: int) -> int:
     """Epochs from which on a wider network gains more than further epochs do.
 
@@ -153,7 +165,7 @@ def fit_budget(costs: Iterable[tuple[str, Cost]], work: Work, seconds: float, *,
 
     `costs` come from narrow to wide, and none is asked for beyond the first that is too wide.
     """
-    usable, wanted = seconds * USABLE, epochs or enough_epochs(work.samples)
+    usable, wanted = usable_seconds(seconds, work.samples), epochs or enough_epochs(work.samples)
     most = min(MOST_EPOCHS, MOST_OF_ENOUGH * enough_epochs(work.samples))
     best: Fit | None = None
     for net, cost in costs:

@@ -1,9 +1,7 @@
 """What is chosen where the user is silent: method, network, epochs, optimiser and more, each with the reason."""
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
@@ -14,12 +12,14 @@ from ..data.kinds.images import Images
 from ..errors import InputError
 from ..methods.mend import MendOptions
 from ..nets import FAST_NETS, TREES, is_trees
-from .budget import Cost, Fit, Work, default_seconds, fit_budget, measure
+from .budget import Fit, default_seconds
+from .calibration import Calibration, shorter_side
 from .config import Optimisation, TrainConfig
-from .engine import Engine, bf16_on_cpu, cpu_threads
+from .engine import Engine
 from .heads import FOLDS_OF_A_RUN as FOLDS
 from .heads import HeadChoice, choose_head
 from .optimiser import OptimiserSettings, optimiser_settings
+from .threads import SMALL_NETS, suited_threads
 
 CPU_EPOCHS = ((1_000, 120), (5_000, 60), (20_000, 30))
 CPU_EPOCHS_LARGE = 20
@@ -32,11 +32,6 @@ FEW_IMAGES, FOLDED_SECONDS = 5_000, 0.045
 """Images up to which `mend` judges them held-out, by several networks, and the seconds that each of them must have."""
 CONTROLS, MOST_CONTROLS, FEWEST_CONTROLS = 0.1, 2_500, 500
 """Share of the samples that one network of `mend` does not learn, and the most and fewest of them."""
-SMALL_NETS = ("convnet", "mlp", "linear")
-MANY_ROWS = 20_000
-"""Rows from which on trees are grown by two threads."""
-WORTH_HALVING = 1.2
-"""How much faster bf16 must be on a CPU to be used."""
 VAST, VAST_FOLDS, VAST_BATCH = 200_000, 3, 512
 """Rows from which on fewer networks judge them, since each has enough to learn, and in larger batches."""
 
@@ -81,11 +76,9 @@ def choose_defaults(situation: Situation, config: TrainConfig, optimisation: Opt
     batch, why_batch = _batch(len(data), fast=nets[0] in FAST_NETS)
     batch = optimisation.batch_size or batch
     head = _head(situation, config, batch)
-    timed = head is None and _is_timed(situation, config, nets)
-    engine, why_precision = _engine(situation, config, optimisation, nets, batch, timed=timed)
-    situation = replace(situation, engine=engine)
+    precision, why_precision = situation.engine.precision, situation.engine.why_precision
     if head is None:
-        fit, why_epochs = _fit(situation, config, optimisation, nets, batch)
+        fit, why_epochs, precision, why_precision = _fit(situation, config, optimisation, nets, batch)
     else:
         fit, why_net = Fit(head.net, config.epochs or head.epochs, 0.0), head.reason
         why_epochs = f"two rounds of about {head.epochs // 2}, enough for {len(data):,} rows"
@@ -94,10 +87,12 @@ def choose_defaults(situation: Situation, config: TrainConfig, optimisation: Opt
     if is_trees(fit.net):
         fit, why_epochs = Fit(fit.net, situation.rounds, 0.0), "a round each: trees learn from all rows at once"
         batch, why_batch = len(data), "all rows: trees learn from them at once"
-    threads, why_threads = _threads(fit.net, len(data))
+    threads, why_threads = suited_threads(fit.net, len(data))
     augment, why_augment = data.kind.augmentation(data.shape, optimisation.augment, gentle=fit.net in FAST_NETS)
     suited = None if head is None else head.optimiser
-    optimiser, why_optimiser = optimiser_settings(fit.net, batch, optimisation, suited=suited, side=_side(data))
+    optimiser, why_optimiser = optimiser_settings(
+        fit.net, batch, optimisation, suited=suited, side=shorter_side(data.shape)
+    )
     if is_trees(fit.net):
         why_optimiser = "none: trees do not learn by gradients"
     reasons = {
@@ -114,7 +109,7 @@ def choose_defaults(situation: Situation, config: TrainConfig, optimisation: Opt
         method=situation.method,
         net=fit.net,
         epochs=fit.epochs,
-        precision=engine.precision,
+        precision=precision,
         batch_size=batch,
         threads=config.threads or threads,
         augment=augment,
@@ -191,11 +186,6 @@ def _are_rows(data: Samples) -> bool:
     return len(data.shape) == 1
 
 
-def _side(data: Samples) -> int | None:
-    """The shorter side of images, None for rows."""
-    return None if _are_rows(data) else min(data.shape[1:])
-
-
 def _head(situation: Situation, config: TrainConfig, batch: int) -> HeadChoice | None:
     """The classifier that suits rows of features, for the method that judges them held-out."""
     data = situation.data
@@ -209,85 +199,28 @@ def _head(situation: Situation, config: TrainConfig, batch: int) -> HeadChoice |
 
 def _fit(
     situation: Situation, config: TrainConfig, optimisation: Optimisation, nets: Sequence[str], batch: int
-) -> tuple[Fit, str]:
-    """Network and epochs: as asked, as before, by a rule for what is quick anyway, or by what fits the time."""
+) -> tuple[Fit, str, str, str]:
+    """Network and epochs with the reason, precision with the reason: as asked, as before, or by rules and the clock."""
     data, engine, before = situation.data, situation.engine, situation.before
-    if _chosen(before):
-        why = str(before.get("reasons", {}).get("epochs", ""))
-        return Fit(config.net or before["net"], config.epochs or before["epochs"], before.get("seconds") or 0.0), why
+    if {"net", "epochs"} <= before.keys():
+        why = before.get("reasons", {})
+        fit = Fit(config.net or before["net"], config.epochs or before["epochs"], before.get("seconds") or 0.0)
+        precision = before.get("precision", engine.precision)
+        return fit, str(why.get("epochs", "")), precision, str(why.get("precision", ""))
+    plain = engine.precision, engine.why_precision
     if config.epochs is not None and situation.seconds is None:
-        return Fit(nets[min(1, len(nets) - 1)], config.epochs, 0.0), ""
-    if not _is_timed(situation, config, nets):
-        epochs, why = _epochs(len(data), engine.on_gpu)
-        return Fit(nets[0], config.epochs or epochs, 0.0), why
+        return Fit(nets[min(1, len(nets) - 1)], config.epochs, 0.0), "", *plain
+    if situation.seconds is None and (data.kind.name != Images.name or nets[0] in SMALL_NETS):
+        epochs, why_epochs = _epochs(len(data), engine.on_gpu)
+        return Fit(nets[0], config.epochs or epochs, 0.0), why_epochs, *plain
+    calibration = Calibration(data, engine, optimisation, batch, config.threads)
+    precision, why_precision = calibration.precision(nets)
+    calibration = replace(calibration, engine=replace(engine, precision=precision))
     seconds = situation.seconds or default_seconds(len(data))
-    small = optimiser_settings(nets[0], batch, optimisation, side=_side(data))[0].small_until
-    work = Work(len(data), 0 if data.test is None else len(data.test), situation.networks, small)
-    fit = fit_budget(_costs(situation, config, optimisation, nets, batch), work, seconds, epochs=config.epochs)
+    fit = calibration.fit(nets, seconds, epochs=config.epochs, networks=situation.networks)
     source = "as asked" if situation.seconds else f"the default for {len(data):,} images; --time changes it"
-    return fit, f"about {fit.seconds / 60:.1f} minutes here, of {seconds / 60:.1f} ({source})"
-
-
-def _chosen(before: Mapping[str, Any]) -> bool:
-    """Whether an earlier start of the same run chose its network and epochs."""
-    return {"net", "epochs"} <= before.keys()
-
-
-def _is_timed(situation: Situation, config: TrainConfig, nets: Sequence[str]) -> bool:
-    """Whether the clock decides what fits the time; never where the choices are given, or were made before."""
-    if _chosen(situation.before) or (config.epochs is not None and situation.seconds is None):
-        return False
-    return situation.seconds is not None or (situation.data.kind.name == Images.name and nets[0] not in SMALL_NETS)
-
-
-def _engine(
-    situation: Situation,
-    config: TrainConfig,
-    optimisation: Optimisation,
-    nets: Sequence[str],
-    batch: int,
-    *,
-    timed: bool,
-) -> tuple[Engine, str]:
-    """The engine with the precision of the run, and why: bf16 on a CPU only where the clock says that it pays."""
-    engine, before = situation.engine, situation.before
-    if optimisation.precision == "auto" and "precision" in before:
-        return replace(engine, precision=before["precision"]), str(before.get("reasons", {}).get("precision", ""))
-    if engine.on_gpu or not timed or optimisation.precision != "auto" or not bf16_on_cpu():
-        return engine, "bf16, which this GPU computes in" if engine.precision == "bf16" else "single"
-    net = nets[min(1, len(nets) - 1)]
-    halved = replace(engine, precision="bf16")
-    whole, half = (
-        _cost(replace(situation, engine=each), config, optimisation, net, batch) for each in (engine, halved)
-    )
-    gain = whole.learning / half.learning
-    if gain < WORTH_HALVING:
-        return engine, f"single: bf16 is only {gain:.2f} times as fast here"
-    return halved, f"bf16, {gain:.1f} times as fast on this CPU"
-
-
-def _costs(
-    situation: Situation, config: TrainConfig, optimisation: Optimisation, nets: Sequence[str], batch: int
-) -> Iterator[tuple[str, Cost]]:
-    """What each network costs on this machine, measured when it is asked for."""
-    return ((net, _cost(situation, config, optimisation, net, batch)) for net in nets)
-
-
-def _cost(situation: Situation, config: TrainConfig, optimisation: Optimisation, net: str, batch: int) -> Cost:
-    """What a network costs on this machine; several processes go by what the first one measured."""
-    data, engine = situation.data, situation.engine
-    with cpu_threads(config.threads or _threads(net, len(data))[0]):
-        cost = measure(
-            net,
-            data.shape,
-            len(data.class_names),
-            batch_size=max(2, batch // engine.processes),
-            optimiser=optimiser_settings(net, batch, optimisation, side=_side(data))[0],
-            device=engine.device,
-            precision=engine.precision,
-        )
-    learning, looking = engine.from_first([cost.learning, cost.looking])
-    return Cost(learning / engine.processes, looking / engine.processes)
+    why_epochs = f"about {fit.seconds / 60:.1f} minutes here, of {seconds / 60:.1f} ({source})"
+    return fit, why_epochs, precision, why_precision
 
 
 def _epochs(samples: int, on_gpu: bool) -> tuple[int, str]:
@@ -304,37 +237,3 @@ def _batch(samples: int, *, fast: bool) -> tuple[int, str]:
         if samples <= limit:
             return batch, f"so that {samples:,} samples give {-(-samples // batch)} steps an epoch"
     return (FAST_BATCH, "enough steps an epoch, each of them quick") if fast else (PAPER_BATCH, "the paper's")
-
-
-def _threads(net: str, samples: int) -> tuple[int, str]:
-    if is_trees(net):
-        many = samples >= MANY_ROWS
-        why = "more would not give the same bytes every time" if many else "so few rows are learned quickly"
-        return (min(2, process_threads()[0]) if many else 1), f"for trees: {why}"
-    if net in SMALL_NETS:
-        return 1, "one: in a network this small, threads would mostly wait for each other"
-    return process_threads()
-
-
-def process_threads() -> tuple[int, str]:
-    """Threads of this process, and why: its share of the cores, or what OMP_NUM_THREADS says.
-
-    A launcher of several processes sets that variable to 1 on its own account, so it does not count there.
-    """
-    together = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    if together > 1:
-        return max(1, available_cores() // together), f"the cores available, shared by {together} processes"
-    wished = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    if wished.isdecimal() and 1 <= int(wished) <= available_cores():
-        return int(wished), "as OMP_NUM_THREADS says"
-    return available_cores(), "one for each core available"
-
-
-def available_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """Cores that this process may really use: its affinity and, in a container, its quota (cgroup v2)."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        limit, period = quota.read_text().split()
-        return max(1, min(cores, int(limit) // int(period)))
-    except (OSError, ValueError):
-        return cores

@@ -46,6 +46,11 @@ class Engine:
         """Whether there is something faster than a CPU."""
         return self.device != "cpu"
 
+    @property
+    def why_precision(self) -> str:
+        """The reason for the precision, where nothing was timed."""
+        return f"{self.precision}, which this device computes in" if self.precision != "no" else "single"
+
     def from_first(self, values: list[float]) -> list[float]:
         """The first process's values, for all of them; each waits for the others here."""
         if self.processes == 1:

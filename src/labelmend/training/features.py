@@ -19,8 +19,9 @@ from ..nets.backbones import Backbone, find_backbone
 from ..nets.pretrained import OWN, TIMM, TRANSFORMERS, photos_installed
 from ..nets.sentences import SENTENCES, SentenceEncoder, find_sentence_encoder
 from .config import TrainConfig
-from .defaults import Defaults, process_threads
+from .defaults import Defaults
 from .engine import Engine, cpu_threads
+from .threads import process_threads
 
 AUTO, NONE = "auto", "none"
 MOST_ON_CPU, MOST_ON_GPU = 5_000, 100_000
