@@ -156,5 +156,5 @@ def test_run_json_is_plain_json_with_configuration_versions_and_fingerprint(trai
     assert described["chosen"]["method"] == "m-dyr-h"
     assert described["versions"]["torch"]
     assert len(described["data"]["fingerprint"]) == 64
-    reasons = {"method", "net", "epochs", "batch_size", "augment", "optimiser", "threads", "features"}
+    reasons = {"method", "net", "epochs", "batch_size", "augment", "optimiser", "precision", "threads", "features"}
     assert set(described["chosen"]["reasons"]) == reasons

@@ -116,8 +116,10 @@ def test_a_slower_machine_gets_less_to_do_and_the_run_says_why(pictures, costs):
     assert slow["seconds"] <= 60
 
 
-@pytest.mark.parametrize(("factor", "precision"), [(0.5, "bf16"), (0.95, "no")])
-def test_a_timed_run_takes_bf16_where_this_cpu_gains_by_it(pictures, monkeypatch, factor, precision):
+@pytest.mark.parametrize(
+    ("factor", "precision", "why"), [(0.5, "bf16", "2.0 times as fast"), (0.95, "no", "only 1.05 times as fast")]
+)
+def test_a_timed_run_takes_bf16_where_this_cpu_gains_by_it(pictures, monkeypatch, factor, precision, why):
     def cost(net, *shape, precision, **options):
         learning = 0.1 * (factor if precision == "bf16" else 1) * (1 + FAST_NETS.index(net))
         return Cost(learning, learning / 3)
@@ -128,6 +130,7 @@ def test_a_timed_run_takes_bf16_where_this_cpu_gains_by_it(pictures, monkeypatch
     options = {"progress": False, "report": False, "threads": 1, "method": "ce"}
     run = labelmend.train(pictures, time="60s", settings={"track_every": "50"}, **options)
     assert chosen(run)["precision"] == precision
+    assert why in chosen(run)["reasons"]["precision"]
     again = repeated(run.directory.read())
     assert again["settings"].get("precision", "no") == precision
     same = labelmend.train(pictures, net=again["net"], epochs=again["epochs"], settings=again["settings"], **options)

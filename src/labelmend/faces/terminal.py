@@ -149,6 +149,8 @@ def show_choices(prepared: Prepared, console: Console) -> None:
     grid.add_row("epochs", f"{chosen.epochs} ({chosen.reasons['epochs']})")
     grid.add_row("batch", f"{chosen.batch_size} ({chosen.reasons['batch_size']})")
     grid.add_row("augment", chosen.reasons["augment"])
+    if chosen.precision != "no":
+        grid.add_row("precision", chosen.reasons["precision"])
     if chosen.seconds:
         grid.add_row("done", f"at about {datetime.now() + timedelta(seconds=chosen.seconds):%H:%M}")
     console.print(grid, highlight=False, markup=False)

@@ -23,6 +23,8 @@ def made(findings: Findings) -> list[tuple[str, str]]:
             rows.append((name, f"{chosen[key]} ({reasons[key]})"))
     if "augment" in reasons:
         rows.append(("augmentation", reasons["augment"]))
+    if chosen.get("precision", "no") != "no":
+        rows.append(("precision", reasons.get("precision", chosen["precision"])))
     if findings.summary["seconds"] is not None:
         rows.append(("time", f"{findings.summary['seconds']:,.0f} s"))
     if "machine" in described:
