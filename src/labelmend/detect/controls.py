@@ -2,11 +2,11 @@
 
 Predictions of samples that a network learned follow their labels, the wrong ones too, so that too few look wrong. How
 far they do is seen beside the controls: of all labels that the network would contradict if it had not learned them,
-it memorised so many that it contradicts fewer now. Right labels of hard samples are memorised most of all, so the rate
-that the learned samples show is too low by at least nothing, and at most by as much as there are fewer contradictions;
-its logarithm is taken to lie a little nearer to the latter. Of the controls themselves the network is surely wrong now
-and then, which the judge takes for wrong labels: their own rate is too high, limits that of all, and is taken only
-where the network memorised so much that little looks wrong.
+it memorised so many that it contradicts fewer now. It memorises right labels of hard samples more readily than wrong
+ones, so the rate that the learned samples show is too low by a factor between 1 and that of the contradictions: on a
+logarithmic scale, it is raised three fifths of the way. The judge's rate of the controls themselves is too high,
+because it takes some confident errors of the network for wrong labels. It is the upper limit, and is taken as it is
+only where the network memorised so much that little looks wrong.
 """
 
 import math
@@ -23,7 +23,8 @@ from .predictions import Floats, Ints
 LEAST = 1e-9
 """P(wrong) is kept so far from 0 and 1 before it is moved."""
 MEMORISED = 0.6
-"""How far wrong labels are taken to be memorised as readily as right ones that the network would contradict."""
+"""Power of the factor by which there are fewer contradictions: 0 if no wrong labels are memorised, 1 if as many as of
+the right ones that the network would contradict."""
 HIGHEST = 0.95
 """Up to where rates and the ends of their intervals are raised."""
 FARTHEST = 40.0
