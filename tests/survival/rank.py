@@ -3,12 +3,14 @@
 torchrun --nproc-per-node 2 rank.py FOLDER WORDS...
 """
 
+import atexit
 import json
 import os
 import sys
 from pathlib import Path
 
 import torch
+from torch import distributed
 
 from labelmend.__main__ import main
 from labelmend.detect.ledger import Ledger
@@ -34,6 +36,11 @@ def tracked(self, epoch):
     (Path(folder) / f"rank{os.environ['RANK']}.json").write_text(json.dumps(seen))
 
 
+def at_the_end():
+    (Path(folder) / f"left{os.environ['RANK']}").write_text("" if distributed.is_initialized() else "the group")
+
+
+atexit.register(at_the_end)  # first of all, so that it is called last
 Ledger.write, Trainer.track = counted, tracked
 sys.argv = ["labelmend", *words]
 main()

@@ -1,5 +1,6 @@
 """The device, precision and processes that a run trains with: chosen and checked first, started when it trains."""
 
+import atexit
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,7 +66,15 @@ class Engine:
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         if is_initialized() and AcceleratorState().mixed_precision != self.precision:
             AcceleratorState._reset_state()  # it would refuse another precision than that of the run before
+        if self.processes > 1 and not distributed.is_initialized():
+            atexit.register(_leave_the_others)
         return Accelerator(cpu=self.device == "cpu", mixed_precision=self.precision)
+
+
+def _leave_the_others() -> None:
+    """End the group of processes while Python still runs: its threads may yet have tensors to free, and abort later."""
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
 
 
 def bf16_on_cpu() -> bool:
