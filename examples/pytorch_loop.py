@@ -1,7 +1,7 @@
 """A training loop of your own
 
 Five lines watch the loop and correct its labels while it trains. Half of the labels of the digits are drawn anew; the
-same loop without those lines learns many of them by heart.
+same loop without those lines memorises many of them.
 """
 
 from collections.abc import Iterator

@@ -21,7 +21,7 @@ def command_line_page() -> str:
     command = typer.main.get_command(app)
     context = typer.Context(command, info_name="labelmend")
     text = get_docs_for_click(obj=command, ctx=context, name="labelmend", title="Command line")
-    return f"{text.rstrip()}\n"
+    return f"{text.rstrip()}\n".replace("\\[", "[")  # escaped for the terminal
 
 
 if __name__ == "__main__":

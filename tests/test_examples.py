@@ -50,6 +50,7 @@ def reader(tmp_path, monkeypatch):
     monkeypatch.setattr("labelmend.training.calibration.measure", lambda *net, **options: Cost(1e-3, 3e-4))
     monkeypatch.setattr(registry, "_registered", registry.methods())
     make_photos(tmp_path / "photos")
+    (tmp_path / "my-photos").symlink_to("photos")
     paths = sorted(path.relative_to(tmp_path) for path in tmp_path.glob("photos/*/*.png"))
     rng = np.random.default_rng(0)
     y = np.arange(60) % 3
@@ -94,7 +95,7 @@ def folder(reader, tmp_path, monkeypatch, tiny_timm, tiny_sentences):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("labelmend.training.budget.MOST_EPOCHS", 4)
     monkeypatch.setattr(tiny_timm, "create_model", lambda name, **options: tiny_timm.body(options["pretrained"]))
-    for name in ("my-photos", "my-images", "models/my-encoder"):
+    for name in ("my-images", "models/my-encoder"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).symlink_to(tmp_path / "photos")
     (tmp_path / "all-MiniLM-L6-v2").mkdir()

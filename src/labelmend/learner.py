@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 
 import torch
 from torch import Tensor, nn
@@ -25,12 +26,30 @@ def inputs_of(layer: nn.Module) -> Iterator[list[Tensor]]:
         hook.remove()
 
 
-def predicted(network: Callable[[Tensor], Tensor], inputs: Tensor, *, mirrored: bool) -> Tensor:
-    """Class probabilities, [n, C]; `mirrored` averages those of each image and of its mirror image."""
-    probabilities = network(inputs).float().softmax(dim=1)
-    if not mirrored:
-        return probabilities
-    return (probabilities + network(inputs.flip(3)).float().softmax(dim=1)) / 2
+VIEWS = (1, 2, 6)
+"""How many views of an image may be predicted as one."""
+
+
+def predicted(network: Callable[[Tensor], Tensor], inputs: Tensor, *, views: int) -> Tensor:
+    """Class probabilities, [n, C]: the mean over so many views of each image; of anything else there is one view."""
+    total = network(inputs).float().softmax(dim=1)
+    for view in islice(other_views(inputs), views - 1):
+        total = total + network(view).float().softmax(dim=1)
+    return total / views
+
+
+def other_views(images: Tensor) -> Iterator[Tensor]:
+    """The mirror image of images [n, channels, height, width]; then both moved a pixel up and left, and down and right.
+
+    >>> [view.tolist() for view in islice(other_views(torch.arange(4.0).view(1, 1, 2, 2)), 2)]
+    [[[[[1.0, 0.0], [3.0, 2.0]]]], [[[[3.0, 2.0], [1.0, 0.0]]]]]
+    """
+    height, width = images.shape[2:]
+    yield images.flip(3)
+    wider = F.pad(images, (1, 1, 1, 1), mode="reflect")
+    for moved in (wider[..., :height, :width], wider[..., 2:, 2:]):
+        yield moved
+        yield moved.flip(3)
 
 
 def shrunk(images: Tensor, scale: float) -> Tensor:
@@ -131,9 +150,9 @@ class Learner:
             forward = self.compiled
         return forward(inputs)
 
-    def mirrored(self, images: Tensor) -> Tensor:
-        """Logarithms of what is predicted for images and their mirror images together, [n, C]."""
-        probabilities = predicted(self, images, mirrored=True)
+    def averaged(self, images: Tensor, *, views: int) -> Tensor:
+        """Logarithms of what is predicted for so many views of each image together, [n, C]."""
+        probabilities = predicted(self, images, views=views)
         return probabilities.clamp_min(torch.finfo(probabilities.dtype).tiny).log()
 
     def compile_for(self, size: int, forward: Callable[[Tensor], Tensor]) -> None:

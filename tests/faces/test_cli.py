@@ -157,6 +157,12 @@ def test_the_help_of_each_command_has_an_example_and_no_types_of_flags(command, 
     assert "bool" not in shown
 
 
+def test_help_names_the_extras_whose_brackets_could_be_taken_for_markup(labelmend):
+    shown = labelmend("train", "--help").stdout
+    assert "labelmend[photos]" in shown
+    assert "labelmend[text]" in shown
+
+
 def test_help_leads_with_the_task_and_groups_commands_by_it(labelmend):
     shown = labelmend("--help").stdout
     headings = ["Find the wrong labels", "Find wrong labels", "Fix them", "Use the model", "Research"]

@@ -63,7 +63,7 @@ NETWORKS = [
 
 
 def random_model(net, classes):
-    """A model of random weights or, of trees, of random rows; images are predicted with their mirror images."""
+    """A model of random weights or, of trees, of random rows; images are predicted by six views."""
     rng, rows = generator(0, "export"), NETS.get(net, NETS["trees"]).smallest == 0
     shape = (5,) if rows else (3, 32, 32) if net == "resnet50" else (3, 16, 16)
     network = build_net(net, shape, classes, rng=rng).eval()
@@ -72,7 +72,7 @@ def random_model(net, classes):
         network.fit(x, torch.eye(classes)[x[:, :classes].argmax(dim=1)], seed=0)
     normalise = Normaliser(torch.full(shape[:1], 100.0), torch.full(shape[:1], 50.0))
     kind = Features() if rows else Images()
-    return Model([network], normalise, kind, shape, [f"class {i}" for i in range(classes)], mirrored=not rows)
+    return Model([network], normalise, kind, shape, [f"class {i}" for i in range(classes)], views=1 if rows else 6)
 
 
 @pytest.mark.parametrize(("net", "classes"), NETWORKS)

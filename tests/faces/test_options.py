@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from rich.markup import escape
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -30,7 +31,7 @@ def test_train_has_an_option_for_each_field_with_its_help_and_default():
     described = {flag(field): field for field in dataclasses.fields(TrainConfig) if field.name != "source"}
     assert options.keys() == described.keys()
     for name, field in described.items():
-        assert options[name].help.startswith(field.metadata["help"].removesuffix("."))
+        assert options[name].help.startswith(escape(field.metadata["help"]).removesuffix("."))
         if field.default not in (dataclasses.MISSING, None):
             assert options[name].default == field.default
 

@@ -78,9 +78,18 @@ def test_forgetting_what_was_learned_forgets_the_average_too():
 def test_two_views_of_a_picture_are_predicted_as_one():
     inputs = torch.rand(2, 1, 3, 3)
     left = lambda x: torch.stack([x[:, 0, :, 0].sum(1), x[:, 0, :, 2].sum(1)], dim=1)  # noqa: E731
-    both = predicted(left, inputs, mirrored=True)
+    both = predicted(left, inputs, views=2)
     assert torch.allclose(both, torch.full((2, 2), 0.5))
-    assert torch.allclose(predicted(left, inputs, mirrored=False), left(inputs).softmax(dim=1))
+    assert torch.allclose(predicted(left, inputs, views=1), left(inputs).softmax(dim=1))
+
+
+def test_six_views_of_a_picture_are_itself_mirrored_and_moved_to_two_corners():
+    picture = torch.arange(9.0).view(1, 1, 3, 3)
+    seen = []
+    predicted(lambda x: seen.append(x) or x[:, 0, 0, :2], picture, views=6)
+    up_left, down_right = picture[..., [1, 0, 1], :][..., [1, 0, 1]], picture[..., [1, 2, 1], :][..., [1, 2, 1]]
+    assert [torch.equal(seen[2 * i], view) for i, view in enumerate((picture, up_left, down_right))] == [True] * 3
+    assert all(torch.equal(mirrored, view.flip(3)) for view, mirrored in zip(seen[::2], seen[1::2], strict=True))
 
 
 @pytest.mark.parametrize("method", ["m-dyr-h", "elr", "mend"])

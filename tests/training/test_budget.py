@@ -71,6 +71,13 @@ def test_smaller_images_in_a_part_of_the_run_leave_time_for_more_epochs():
     assert small.seconds <= 1200
 
 
+def test_further_views_in_the_end_are_part_of_the_time():
+    costs = {"narrow": COSTS["narrow"]}
+    one, six = (fit_budget(costs.items(), Work(50_000, 10_000, views=views), 1200) for views in (1, 6))
+    assert six.epochs == one.epochs - 2
+    assert six.seconds == pytest.approx(six.epochs * one.seconds / one.epochs + 5 * 60_000 * 3e-4)
+
+
 def test_measuring_changes_nothing_but_the_clock():
     before = torch.get_rng_state()
     cost = measure("fast-16", (3, 32, 32), 4, batch_size=8, optimiser=FAST, device="cpu")

@@ -64,6 +64,16 @@ def test_a_run_says_how_many_samples_are_not_learned(tmp_path):
     assert prepare(config).choices.reasons["method"] == "as asked; 60 samples are not learned, as controls"
 
 
+def test_a_run_on_rows_says_that_it_has_no_use_for_a_time(tmp_path):
+    rows = tmp_path / "rows.csv"
+    rows.write_text("\n".join(["a,b,label", *(f"{i % 7},{i % 5},{'odd' if i % 2 else 'even'}" for i in range(60))]))
+    reasons = [
+        prepare(TrainConfig(str(rows), str(tmp_path / "run"), time=time)).choices.reasons for time in ("10m", None)
+    ]
+    assert "--time is not used" in reasons[0]["epochs"]
+    assert "--time" not in reasons[1]["epochs"]
+
+
 @pytest.mark.parametrize(("asked", "batch"), [({}, 48), ({"batch_size": "20"}, 20)])
 def test_vast_tables_are_learned_in_larger_batches_after_the_same_comparison(asked, batch, tmp_path, monkeypatch):
     rows, rng = tmp_path / "rows.csv", torch.Generator().manual_seed(0)

@@ -47,10 +47,10 @@ def test_a_learner_shows_smaller_images_in_training_and_in_evaluation():
     learner.scale = 0.75
     learner(images)
     with learner.evaluating():
-        learner.mirrored(images)
+        learner.averaged(images, views=6)
     learner.scale = 1.0
     learner(images)
-    assert network.seen == [(24, 18)] * 3 + [(32, 24)]
+    assert network.seen == [(24, 18)] * 7 + [(32, 24)]
 
 
 @pytest.fixture

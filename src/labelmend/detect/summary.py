@@ -12,8 +12,8 @@ from .judge import CLEAN, FOUND, UNKNOWN, Judgement
 from .table import LabelTable
 
 ADVICE = (
-    "A stronger network would help: more epochs, more samples, or features of a pretrained network; predictions of "
-    "your own model can be judged with labelmend judge."
+    "A stronger network would help: more samples; features of a pretrained network (the extra photos or text); or more "
+    "time for images without them (--time). Predictions of your own model can be judged with labelmend judge."
 )
 
 

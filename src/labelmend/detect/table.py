@@ -36,7 +36,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class LabelTable:
-    """One row a sample, in the order of the data set; classes are indices into `class_names`.
+    """One row per sample, in the order of the data set; classes are indices into `class_names`.
 
     `rival` is the class that a label should be if it is wrong, and `agreement` how sure that is then; a higher `score`
     is a more suspicious label. Labels whose P(wrong) reaches `threshold` are flagged; None flags none. Columns are read
@@ -108,7 +108,7 @@ class LabelTable:
 
     @property
     def noise_interval(self) -> tuple[float, float]:
-        """Where that share lies with 95 % confidence."""
+        """The range in which that share should lie; what the judge assumes is part of it, and nothing is guaranteed."""
         low, high = self._described("interval")
         return float(low), float(high)
 

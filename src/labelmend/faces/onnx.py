@@ -77,7 +77,7 @@ class Classifier(nn.Module):
         encoded = model.encoding is not None and takes_images(model)
         self.encoder = Encoder(model) if encoded else nn.Identity()
         self.networks = nn.ModuleList(model.networks)
-        self.mirrored = model.mirrored
+        self.views = model.views
         shape = (1, -1, 1, 1) if len(model.shape) == 3 else (1, -1)
         self.register_buffer("mean", model.normalise.mean.view(shape))
         self.register_buffer("std", model.normalise.std.view(shape))
@@ -85,7 +85,7 @@ class Classifier(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """Probabilities, [n, C]."""
         normalised = (self.encoder(inputs).float() - self.mean) / self.std
-        return torch.stack([predicted(each, normalised, mirrored=self.mirrored) for each in self.networks]).mean(dim=0)
+        return torch.stack([predicted(each, normalised, views=self.views) for each in self.networks]).mean(dim=0)
 
 
 class Exported(NamedTuple):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from rich.markup import escape
 
 from ..training.config import TrainConfig, flag
 from ..training.settings import between
@@ -23,7 +24,7 @@ def described(name: str, kind: type = TrainConfig, *, grouped: bool = False) -> 
     """The command-line option of one field: name, help, limits and metavar; `grouped` under the field's heading."""
     field = {field.name: field for field in fields(kind)}[name]
     about = field.metadata
-    help, metavar = about["help"], about.get("metavar")
+    help, metavar = escape(about["help"]), about.get("metavar")
     if "least" in about or "most" in about:
         help = f"{help.removesuffix('.')}; {between(about)}."
     if name == ARGUMENT:

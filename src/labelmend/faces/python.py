@@ -153,7 +153,7 @@ class Run:
 
     @property
     def noise_interval(self) -> tuple[float, float]:
-        """Where that share lies with 95 % confidence."""
+        """The range in which that share should lie; what the judge assumes is part of it, and nothing is guaranteed."""
         low, high = self.noise["interval"]
         return float(low), float(high)
 

@@ -143,7 +143,7 @@ def _rewrite_npz(source: Path, to: Path, rows: Relabelling) -> None:
 
 
 def _new_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, rows: Relabelling) -> NDArray[Any] | None:
-    """The array that replaces a member, or None if it stays: labels and, on dropping, arrays of one row a sample."""
+    """The array that replaces a member, or None if it stays: labels and, on dropping, arrays of one row per sample."""
     name, kept = entry.filename.removesuffix(".npy"), rows.kept
     if name in ("x_test", "y_test") or (name != "y" and len(kept) == len(rows.wanted)):
         return None

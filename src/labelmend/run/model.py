@@ -31,7 +31,7 @@ from ..data.table_encoding import TableEncoding
 from ..data.text import TextEncoder
 from ..errors import InputError
 from ..files import to_json, write_atomic
-from ..learner import predicted
+from ..learner import VIEWS, predicted
 from ..nets import build_net, read_weights
 from ..nets.backbones import Backbone, find_backbone
 from ..nets.sentences import SENTENCES, SentenceEncoder, find_sentence_encoder
@@ -46,8 +46,8 @@ TABLE, ENCODER = "table/", "encoder/"
 class Model:
     """The trained networks of a run, with the normalisation, the kind of data and the class names that belong to them.
 
-    Made by `labelmend.load(run).model`; networks are averaged, and if they are `mirrored`, so are the predictions for
-    each image and its mirror image.
+    Made by `labelmend.load(run).model`; predictions are averaged over the networks, and over so many
+    `views` of each image.
     """
 
     networks: Sequence[nn.Module]
@@ -55,7 +55,7 @@ class Model:
     kind: Kind
     shape: tuple[int, ...]
     class_names: Sequence[str]
-    mirrored: bool = False
+    views: int = 1
 
     def predict_proba(self, data: Any, *, root: str | Path | None = None) -> NDArray[np.float32]:
         """Class probabilities, [n, C], in the order of `class_names`.
@@ -142,7 +142,7 @@ class Model:
     def probabilities(self, inputs: Tensor | NDArray[Any]) -> NDArray[np.float32]:
         """Class probabilities, [n, C]; inputs are raw images, features as in the data set, or encoded rows."""
         parts = [
-            torch.stack([predicted(each, batch, mirrored=self.mirrored) for each in self.networks]).mean(dim=0)
+            torch.stack([predicted(each, batch, views=self.views) for each in self.networks]).mean(dim=0)
             for batch in self._batches(inputs)
         ]
         found: NDArray[np.float32] = torch.cat(parts).cpu().numpy()
@@ -182,7 +182,7 @@ def packed_model(model: Model, *, net: str, norm_at: str) -> tuple[dict[str, Any
         "net": net,
         "networks": len(model.networks),
         "norm_at": norm_at,
-        "mirrored": model.mirrored,
+        "views": model.views,
         "kind": model.kind.name,
         "shape": list(model.shape),
         "columns": list(model.kind.columns),
@@ -230,8 +230,15 @@ def restored_model(described: Mapping[str, Any], weights: Mapping[str, Tensor]) 
     if not normalise.mean.shape == normalise.std.shape == (shape[0],):
         raise ValueError("its normalisation does not fit its samples")
     kind = _kind(described, shape, weights)
-    mirrored = bool(described.get("mirrored", False)) and len(shape) == 3
-    return Model(networks, normalise, kind, tuple(shape), classes, mirrored)
+    return Model(networks, normalise, kind, tuple(shape), classes, _views(described, shape))
+
+
+def _views(described: Mapping[str, Any], shape: Sequence[int]) -> int:
+    """How many views of each image are predicted; models written before there were six only said `mirrored`."""
+    views = described.get("views", 2 if described.get("mirrored") else 1)
+    if views not in VIEWS or (views > 1 and (len(shape) != 3 or min(shape[1:]) < 2)):
+        raise ValueError(f"{views} views of samples of shape {shape}")
+    return int(views)
 
 
 def _kind(described: Mapping[str, Any], shape: Sequence[int], weights: Mapping[str, Tensor]) -> Kind:

@@ -12,8 +12,9 @@ from ..data.feed import ProcessShare, SampleFeed, TrustedSamples, WholeFeed
 from ..data.kinds import Normaliser
 from ..data.samples import Samples
 from ..methods.variants import VARIANTS
-from ..nets import BACKBONE, FAST_NETS, FastNet, Forest, build_net, is_trees, start_from
+from ..nets import BACKBONE, FastNet, Forest, build_net, is_trees, start_from
 from ..nets.preact_resnet import NormAt
+from .evaluation import most_views
 from .observer import Observer
 from .optimiser import rates_of
 from .prepare import Prepared
@@ -54,7 +55,7 @@ def assemble(
         processes=processes,
         rates=rates_of(choices.optimiser),
         small_until=choices.optimiser.small_until,
-        mirrored=data.kind.flips and choices.net in FAST_NETS,
+        views=most_views(data, choices.net),
         save_every=60 * prepared.config.save_every,
         sample_id=lambda index: data.ids[index],
     )

@@ -68,18 +68,25 @@ class Cost:
 
 @dataclass(frozen=True)
 class Work:
-    """What a run has to do: samples to learn and to test, networks to train, and the share of it on smaller images."""
+    """What a run has to do: samples to learn and to test, networks to train, the share of it on smaller images, and how
+    many views of each image are predicted in the end.
+    """
 
     samples: int
     test_samples: int
     networks: int = 1
     small_until: float = 0.0
+    views: int = 1
 
     def epoch_seconds(self, cost: Cost) -> float:
         """How long an epoch takes in the mean, with its share of the tracking passes."""
         learning = self.samples * (self.networks * cost.learning + SWEEPS * cost.looking)
         whole = learning + self.networks * self.test_samples * cost.looking
         return whole * (1 - self.small_until * (1 - SMALL_COST))
+
+    def ending_seconds(self, cost: Cost) -> float:
+        """How much longer the last epoch takes than the others, in which there is one view of each image."""
+        return (self.views - 1) * (self.samples + self.networks * self.test_samples) * cost.looking
 
 
 @dataclass(frozen=True)
@@ -169,10 +176,11 @@ def fit_budget(costs: Iterable[tuple[str, Cost]], work: Work, seconds: float, *,
     most = min(MOST_EPOCHS, MOST_OF_ENOUGH * enough_epochs(work.samples))
     best: Fit | None = None
     for net, cost in costs:
-        affordable = usable / work.epoch_seconds(cost)
+        ending = work.ending_seconds(cost)
+        affordable = (usable - ending) / work.epoch_seconds(cost)
         if best is None or affordable >= wanted:
             chosen = epochs or min(max(1, int(affordable)), most)
-            best = Fit(net, chosen, chosen * work.epoch_seconds(cost))
+            best = Fit(net, chosen, chosen * work.epoch_seconds(cost) + ending)
         if affordable < wanted:
             break
     assert best is not None

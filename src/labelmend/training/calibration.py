@@ -7,6 +7,7 @@ from ..data import Samples
 from .budget import Cost, Fit, Work, fit_budget, measure
 from .config import Optimisation
 from .engine import Engine, bf16_on_cpu, cpu_threads
+from .evaluation import most_views
 from .optimiser import OptimiserSettings, optimiser_settings
 from .threads import suited_threads
 
@@ -39,7 +40,8 @@ class Calibration:
     def fit(self, nets: Sequence[str], seconds: float, *, epochs: int | None, networks: int) -> Fit:
         """The network, of these from narrow to wide, and the epochs that fit the time."""
         data, small = self.data, self._optimiser(nets[0]).small_until
-        work = Work(len(data), 0 if data.test is None else len(data.test), networks, small)
+        tested = 0 if data.test is None else len(data.test)
+        work = Work(len(data), tested, networks, small, most_views(data, nets[0]))
         return fit_budget(((net, self.cost(net)) for net in nets), work, seconds, epochs=epochs)
 
     def cost(self, net: str) -> Cost:

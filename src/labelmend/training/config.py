@@ -171,7 +171,7 @@ class TrainConfig:
             TRAINING,
             "Train on features of a pretrained network: efficientnet-lite0 (needs labelmend[photos]), timm:NAME, "
             "transformers:NAME, or of texts sentence-transformers:NAME (needs labelmend[text]); or your own in a .npz "
-            "or .safetensors, one row a sample. auto, the default, uses efficientnet-lite0 for small sets of photos "
+            "or .safetensors, one row per sample. auto, the default, uses efficientnet-lite0 for small sets of photos "
             "where it is installed; none never does.",
             metavar="NAME|FILE",
         ),

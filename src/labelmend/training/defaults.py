@@ -87,6 +87,8 @@ def choose_defaults(situation: Situation, config: TrainConfig, optimisation: Opt
     if is_trees(fit.net):
         fit, why_epochs = Fit(fit.net, situation.rounds, 0.0), "a round each: trees learn from all rows at once"
         batch, why_batch = len(data), "all rows: trees learn from them at once"
+    if head is not None and situation.seconds is not None:
+        why_epochs += "; --time is not used for rows of features, which take little"
     threads, why_threads = suited_threads(fit.net, len(data))
     augment, why_augment = data.kind.augmentation(data.shape, optimisation.augment, gentle=fit.net in FAST_NETS)
     suited = None if head is None else head.optimiser

@@ -6,30 +6,37 @@ import torch
 from torch import Tensor
 
 from ..core import Feed, Learner, Trusted
-from ..learner import predicted
+from ..data import Samples
+from ..learner import VIEWS, predicted
+from ..nets import FAST_NETS
 from .processes import Processes
 
 
+def most_views(data: Samples, net: str) -> int:
+    """How many views of an image are predicted in the end: several by fast networks, where it may be mirrored."""
+    return VIEWS[-1] if data.kind.flips and net in FAST_NETS else 1
+
+
 def accuracy(
-    learners: list[Learner], feed: Feed, processes: Processes, *, heed: Callable[[], None], mirrored: bool = False
+    learners: list[Learner], feed: Feed, processes: Processes, *, heed: Callable[[], None], views: int = 1
 ) -> float:
     """Share of samples whose label the learners' mean prediction gets right; `heed` is called between batches."""
     right = torch.zeros((), dtype=torch.long, device=next(learners[0].network.parameters()).device)
     for learner in learners:
         processes.share_buffers(learner.evaluated)
     for batch in feed.sweep():
-        guess = ensemble(learners, batch.inputs, mirrored=mirrored).argmax(dim=1)
+        guess = ensemble(learners, batch.inputs, views=views).argmax(dim=1)
         right += (guess == batch.labels).sum()
         heed()
     return int(processes.total(right)) / len(feed)
 
 
-def ensemble(learners: list[Learner], inputs: Tensor, *, mirrored: bool = False) -> Tensor:
-    """Mean predicted probabilities of the learners, in evaluation mode; `mirrored` adds the mirror image of each."""
+def ensemble(learners: list[Learner], inputs: Tensor, *, views: int = 1) -> Tensor:
+    """Mean predicted probabilities of the learners, in evaluation mode, over so many views of each image."""
     probabilities = []
     for learner in learners:
         with learner.evaluating():
-            probabilities.append(predicted(learner, inputs, mirrored=mirrored))
+            probabilities.append(predicted(learner, inputs, views=views))
     return torch.stack(probabilities).mean(dim=0)
 
 

@@ -196,7 +196,7 @@ def _trained(prepared: Prepared, trainer: Trainer, normalise: Normaliser) -> Tra
     )
     networks = [learner.evaluated.eval() for learner in trainer.learners]
     model = Model(
-        networks, normalise.to(trainer.task.labels.device), data.kind, data.shape, data.class_names, trainer.mirrored
+        networks, normalise.to(trainer.task.labels.device), data.kind, data.shape, data.class_names, trainer.views
     )
     return Trained(judgement, table, model)
 

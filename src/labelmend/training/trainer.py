@@ -62,8 +62,8 @@ class Trainer:
     `wrong` says for each sample whether its label is really wrong, where that is known: it is used to report
     AUC, never to train. `rates` gives the learning rate at each share of the run as a multiple of the set one; without
     it the method gives that of each epoch. `small_until` is the share of the run, or of a round of the method, in which
-    networks are shown smaller images. `mirrored` tells that the last epoch is tested and tracked as models
-    predict: by each image and its mirror image. `save_every` are seconds between two checkpoints inside an epoch; there
+    networks are shown smaller images. The last epoch is tested and tracked as models
+    predict, by so many `views` of each image. `save_every` are seconds between two checkpoints inside an epoch; there
     is always one after it.
     """
 
@@ -80,7 +80,7 @@ class Trainer:
     processes: Processes = field(default_factory=Processes)
     rates: Callable[[float], float] | None = None
     small_until: float = 0.0
-    mirrored: bool = False
+    views: int = 1
     save_every: float = math.inf
     sample_id: Callable[[int], str] = str
 
@@ -230,10 +230,10 @@ class Trainer:
     def _predictions(
         self, learner: Learner, rng: torch.Generator | None, rows: Tensor | None, *, features: bool, last: bool
     ) -> Iterator[Predicted]:
-        mirrored, no_features = self.mirrored and last and not features, list[Tensor]()
+        views, no_features = self.views if last and not features else 1, list[Tensor]()
         for batch in self.feed.sweep(rng, rows=rows):
             with learner.features() if features else nullcontext(no_features) as seen:
-                logits = learner.mirrored(batch.inputs) if mirrored else learner(batch.inputs).float()
+                logits = learner.averaged(batch.inputs, views=views) if views > 1 else learner(batch.inputs).float()
             yield batch.index, batch.labels, logits, *seen
             self._heed_alone()
 
@@ -243,11 +243,11 @@ class Trainer:
         auc = None
         if estimate is not None and self.wrong is not None:
             auc = detection_auc(estimate.probability, self.wrong, known=self.task.trusted)
-        mirrored = self.mirrored and epoch == self.task.epochs
+        views = self.views if epoch == self.task.epochs else 1
         tested = (
             None
             if self.test is None
-            else accuracy(self.learners, self.test, self.processes, heed=self._heed_alone, mirrored=mirrored)
+            else accuracy(self.learners, self.test, self.processes, heed=self._heed_alone, views=views)
         )
         self._heed_signal()
         return {

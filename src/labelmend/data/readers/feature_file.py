@@ -1,4 +1,4 @@
-"""Features that the user computed: one row a sample, in `.safetensors` or `.npz`; nothing is unpickled."""
+"""Features that the user computed: one row per sample, in `.safetensors` or `.npz`; nothing is unpickled."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -56,7 +56,7 @@ class FeatureFile:
             has = "none" if self.test is None else f"{len(self.test):,}"
             raise InputError(
                 f"{samples.name} has {len(samples.test):,} test samples, but {self.name} has {has} in an array "
-                f"{TEST_NAMES[0]!r}; give one row a sample there too"
+                f"{TEST_NAMES[0]!r}; give one row per sample there too"
             )
         return replace(found, test=as_encoded(samples.test, self.test, encoding))
 

@@ -1,4 +1,4 @@
-"""A folder with one subfolder a class, or with `train` and `test` (or `val`) above that; or samples without labels."""
+"""A folder with one subfolder per class, or `train` and `test` (or `val`) above that; or samples without labels."""
 
 import os
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ def _labelled_folder(root: Path) -> Samples:
     classes = [entry.name for entry in sorted(root.iterdir()) if entry.is_dir() and not entry.name.startswith(".")]
     if not classes:
         raise InputError(
-            f"{root} has no subfolders; a folder of images or texts has one subfolder a class, with its files inside"
+            f"{root} has no subfolders; a folder of images or texts has one subfolder per class, with its files inside"
         )
     paths, labels = [], []
     for name in classes:

@@ -1,4 +1,4 @@
-"""Texts: lists of them, a folder of .txt files with one subfolder a class, or single files without labels."""
+"""Texts: lists of them, a folder of .txt files with one subfolder per class, or single files without labels."""
 
 import codecs
 import stat

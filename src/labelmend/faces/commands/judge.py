@@ -31,7 +31,9 @@ def judge(
     out_dir: Annotated[str, typer.Option("--out", metavar="RUN", help="Run directory, a new folder.")],
     labels: Annotated[
         str | None,
-        typer.Option(metavar=FILE, help="The given labels: .npy, .npz, .csv, .tsv, .parquet or .txt, a label a line."),
+        typer.Option(
+            metavar=FILE, help="The given labels: .npy, .npz, .csv, .tsv, .parquet or .txt, one label per line."
+        ),
     ] = None,
     source: Annotated[
         str | None,
@@ -39,7 +41,7 @@ def judge(
     ] = None,
     class_names: Annotated[
         str | None,
-        typer.Option(metavar="NAMES", help="Class of each column: a file with a name a line, or names with commas."),
+        typer.Option(metavar="NAMES", help="Class of each column: a file with a name per line, or names with commas."),
     ] = None,
     ids: Annotated[str | None, typer.Option(metavar=FILE, help="Names of the samples.")] = None,
     truth: Annotated[
