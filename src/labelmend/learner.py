@@ -59,7 +59,8 @@ def shrunk(images: Tensor, scale: float) -> Tensor:
     torch.Size([2, 3, 24, 18])
     """
     sides = [max(1, round(side * scale)) for side in images.shape[2:]]
-    return F.interpolate(images, size=sides, mode="bilinear", align_corners=False, antialias=True)
+    smooth = images.device.type != "mps"  # not there before torch 2.7
+    return F.interpolate(images, size=sides, mode="bilinear", align_corners=False, antialias=smooth)
 
 
 class AveragedWeights:
@@ -144,11 +145,15 @@ class Learner:
     def __call__(self, inputs: Tensor) -> Tensor:
         forward: Callable[[Tensor], Tensor] = self.trained if self.network.training else self.evaluated
         if self.scale < 1:
-            return forward(shrunk(inputs, self.scale))
+            return forward(self.shown(inputs))
         fits = self.network.training and not self.watched and len(inputs) == self.compiled_size
         if self.compiled is not None and fits:
             forward = self.compiled
         return forward(inputs)
+
+    def shown(self, inputs: Tensor) -> Tensor:
+        """Inputs as the network is shown them now: images may be made smaller."""
+        return shrunk(inputs, self.scale) if self.scale < 1 else inputs
 
     def averaged(self, images: Tensor, *, views: int) -> Tensor:
         """Logarithms of what is predicted for so many views of each image together, [n, C]."""

@@ -32,6 +32,25 @@ def test_wrong_labels_that_were_memorised_are_found_by_the_controls(rate, odds):
         assert judged.probability[group].mean() == pytest.approx(judged.rate, abs=1e-4)
 
 
+@pytest.mark.parametrize(("rate", "share"), [(0.1, 0.2), (0.3, 0.2), (0.3, 0.35)])
+def test_where_some_wrong_labels_were_memorised_the_rate_of_the_others_is_raised(rate, share):
+    found = made(symmetric(rate, 5), samples=6_000, known=4)
+    controls = np.arange(0, 6_000, 5)
+    learned = np.setdiff1d(np.arange(6_000), controls)
+    wrong = learned[found.wrong[learned]]
+    rows, predictions = wrong[: int(share * len(wrong))], found.predictions.copy()
+    best, given = predictions[rows].argmax(axis=1), found.labels[rows]
+    predictions[rows, best], predictions[rows, given] = predictions[rows, given], predictions[rows, best]
+    judged = judge_with_controls(found.labels, predictions, controls)
+    alone = judge_predictions(found.labels[learned], predictions[learned], in_sample=True)
+    fewer = judged.fitted["fewer_contradictions"]
+    assert fewer > 1.2
+    assert alone.rate < judged.rate == pytest.approx(raised(alone.rate, by=fewer, limit=judged.fitted["control_rate"]))
+    assert judged.interval == pytest.approx(tuple(end * judged.rate / alone.rate for end in alone.interval))
+    assert abs(judged.rate - rate) < abs(alone.rate - rate)
+    assert judged.probability.mean() == pytest.approx(judged.rate, abs=1e-4)
+
+
 def test_a_network_that_memorised_nothing_is_judged_by_what_it_learned():
     found = made(symmetric(0.3, 5), samples=6_000, known=4)
     judged = judge_with_controls(found.labels, found.predictions, np.arange(0, 6_000, 5))

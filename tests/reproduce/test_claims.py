@@ -93,6 +93,10 @@ def test_what_is_shown():
         ["says", "Table 0", "above 0", "✓ 6.0 ± 1.0", "(✓) 1.0"],
     ]
     assert tally([each]) == "Of 1 checks, 1 hold (✓), 0 do not hold (✗) and 0 are too close to call (?)"
+    assert tally([each, verdict((5.0,), least=0.0)]) == (
+        "Of 2 checks, 1 hold (✓), 0 do not hold (✗) and 0 are too close to call (?); "
+        "1 have one seed, which decides nothing (in brackets)"
+    )
     (row,) = csv.DictReader(io.StringIO(by_seed_csv([each])))
     assert row["by_seed"] == "5 6 7"
     assert verdict((1.0,), least=-2.0, most=2.0).claim.wanted == "within ±2"

@@ -1,16 +1,19 @@
 import dataclasses
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import torch
+from accelerate.state import AcceleratorState
 
 import labelmend
 from labelmend.errors import InputError, InterruptedRunError
 from labelmend.nets import FAST_NETS
 from labelmend.report.made import repeated
 from labelmend.training import calibration, engine
-from labelmend.training.budget import Cost, Work, default_seconds, fit_budget, measure, parse_duration
+from labelmend.training.budget import SMALL_COST, Cost, Work, default_seconds, fit_budget, measure, parse_duration
 from labelmend.training.config import TrainConfig
 from labelmend.training.optimiser import FAST
 from labelmend.training.prepare import prepare
@@ -78,6 +81,12 @@ def test_further_views_in_the_end_are_part_of_the_time():
     assert six.seconds == pytest.approx(six.epochs * one.seconds / one.epochs + 5 * 60_000 * 3e-4)
 
 
+def test_one_epoch_is_not_on_smaller_images_and_two_have_one_that_is():
+    cost = Cost(1e-3, 0.0)
+    seconds = [Work(1_000, 0, small_until=0.5).seconds(cost, epochs) for epochs in (1, 2, 3, 4)]
+    assert seconds == pytest.approx([1, 1 + SMALL_COST, 2 + SMALL_COST, 2 + 2 * SMALL_COST])
+
+
 def test_measuring_changes_nothing_but_the_clock():
     before = torch.get_rng_state()
     cost = measure("fast-16", (3, 32, 32), 4, batch_size=8, optimiser=FAST, device="cpu")
@@ -91,6 +100,12 @@ def pictures():
     y = np.arange(48) % 2
     x = np.random.default_rng(0).integers(0, 120, (48, 16, 16, 3)) + 130 * y[:, None, None, None]
     return x.astype(np.uint8), y
+
+
+@pytest.fixture(autouse=True)
+def nothing_around():
+    """No Accelerator that another test has left, whose precision a run would take."""
+    AcceleratorState._reset_state()
 
 
 @pytest.fixture
@@ -160,6 +175,64 @@ def test_choices_that_are_given_need_no_measuring(pictures, monkeypatch):
     run = labelmend.train(pictures, net="fast-16", epochs=1, progress=False, report=False, threads=1)
     assert chosen(run)["seconds"] is None
     assert chosen(run)["precision"] == "no"
+
+
+def test_a_run_that_had_little_time_is_repeated_with_the_folds_that_it_had(pictures, costs):
+    costs(1e-4)
+    run = labelmend.train(pictures, time="5s", progress=False, report=False, threads=1, settings={"controls": "8"})
+    described = run.directory.read()
+    again = repeated(described)
+    assert again["settings"]["folds"] == str(described["options"]["folds"])
+    assert "folds" not in repeated(described | {"config": described["config"] | {"time": None}})["settings"]
+
+
+def test_a_run_in_bf16_is_not_resumed_where_it_would_be_imitated(pictures, monkeypatch, tmp_path, after):
+    np.savez(tmp_path / "pictures.npz", x=pictures[0], y=pictures[1])
+    config = TrainConfig(str(tmp_path / "pictures.npz"), str(tmp_path / "run"), time="20s", method="ce", threads=1)
+
+    def cost(net, *shape, precision, **options):
+        return Cost(0.01 * (1 if precision == "no" else 0.5) * (1 + FAST_NETS.index(net)), 1e-3)
+
+    monkeypatch.setattr(calibration, "measure", cost)
+    for module in (calibration, engine):
+        monkeypatch.setattr(module, "bf16_on_cpu", lambda: True)
+    with pytest.raises(InterruptedRunError):
+        train(prepare(config), signals=after(3))
+    monkeypatch.setattr(engine, "bf16_on_cpu", lambda: False)
+    with pytest.raises(InputError, match="no bf16 instructions"):
+        prepare(dataclasses.replace(config, resume=True, allow_drift=True))
+
+
+def test_each_network_is_measured_once_in_each_precision(pictures, monkeypatch):
+    measured = []
+
+    def cost(net, *shape, precision, **options):
+        measured.append((net, precision))
+        return Cost(0.02 * (1 if precision == "no" else 0.5) * (1 + FAST_NETS.index(net)), 1e-3)
+
+    monkeypatch.setattr(calibration, "measure", cost)
+    for module in (calibration, engine):
+        monkeypatch.setattr(module, "bf16_on_cpu", lambda: True)
+    labelmend.train(pictures, time="20s", method="ce", threads=1, progress=False, report=False)
+    assert len(measured) == len(set(measured)) > 2
+
+
+def test_an_accelerator_of_the_program_around_keeps_its_precision(pictures):
+    program = "\n".join(
+        [
+            "import numpy as np, labelmend as lm",
+            "from accelerate import Accelerator",
+            "accelerator = Accelerator(cpu=True, mixed_precision='no')",
+            "rows = np.arange(120.0, dtype='float32').reshape(60, 2), np.arange(60) % 2",
+            "lm.train(rows, epochs=1, progress=False, report=False)",
+            "try:",
+            "    lm.train(rows, epochs=1, progress=False, report=False, settings={'precision': 'fp16'})",
+            "except lm.InputError as error:",
+            "    print(accelerator.mixed_precision, error)",
+        ]
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.startswith("no this program has an Accelerator with mixed_precision=no"), done.stderr
 
 
 def test_a_resumed_run_keeps_what_it_chose_on_a_machine_that_was_faster(pictures, costs, tmp_path, after):

@@ -12,6 +12,7 @@ import labelmend
 from labelmend.core import Learner
 from labelmend.errors import InputError, InterruptedRunError
 from labelmend.learner import shrunk
+from labelmend.methods import l2rw
 from labelmend.training.config import Optimisation, TrainConfig
 from labelmend.training.optimiser import SMALLEST_SIDE, optimiser_settings
 from labelmend.training.prepare import prepare
@@ -83,6 +84,7 @@ def scales(monkeypatch):
         ("ce", {}, [0.75, 0.75, 1, 1]),
         ("ce", {"small_until": "0.8"}, [0.75, 0.75, 0.75, 1]),
         ("ce", {"small_until": "0"}, [1, 1, 1, 1]),
+        ("ce", {"small_until": "1"}, [0.75, 0.75, 0.75, 1]),
         ("mend", {"folds": "3"}, [0.75, 1, 0.75, 1]),
     ],
 )
@@ -111,6 +113,27 @@ def test_a_run_resumes_exactly_in_its_small_part_and_after_it(method, pictures, 
     for name in ("model.safetensors", "labels.csv", "noise.json"):
         assert (run.path / name).read_bytes() == (whole.path / name).read_bytes(), name
     assert json.loads(run.run_json.read_text())["chosen"]["optimiser"]["small_until"] == 0.5
+
+
+def test_weights_of_samples_come_from_images_as_small_as_the_network_learns(pictures, monkeypatch):
+    seen, losses_aside = set(), l2rw.losses_aside
+
+    def watched(network, batch):
+        seen.add(tuple(batch.inputs.shape[2:]))
+        return losses_aside(network, batch)
+
+    monkeypatch.setattr(l2rw, "losses_aside", watched)
+    trusted = pictures.with_name("trusted.csv")
+    trusted.write_text("\n".join(["id", *map(str, range(8))]))
+    options = {"net": "fast-16", "epochs": 2, "threads": 1, "progress": False, "report": False}
+    labelmend.train(pictures, method="l2rw", trusted=str(trusted), settings={"trusted_batch": "4"}, **options)
+    assert seen == {(18, 18), (24, 24)}
+
+
+@pytest.mark.parametrize("net", ["linear", "mlp", "timm:vit_tiny_patch16_224"])
+def test_networks_that_take_one_size_are_not_shown_smaller_images(net):
+    with pytest.raises(InputError, match=f"small_until shows smaller images first, which {net} may not take"):
+        optimiser_settings(net, 64, Optimisation(small_until=0.5), side=32)
 
 
 def test_small_pictures_and_rows_are_never_shown_smaller():

@@ -29,7 +29,7 @@ HIGHEST = 0.95
 """Up to where rates and the ends of their intervals are raised."""
 FARTHEST = 40.0
 """Log-odds up to which it is moved."""
-TELLS = 0.4
+TELLS = 0.2
 """Share of the controls' rate from which on the rate of the others is worth anything."""
 OF_EACH_LABEL = ("rival", "agreement", "margin", "steadiness", "loss")
 """What either group keeps as it was judged."""

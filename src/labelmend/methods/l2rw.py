@@ -10,7 +10,7 @@ run's own and is not weighted.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -79,5 +79,6 @@ class Reweight(PublishedMethod):
     def objective(self, step: Step) -> Tensor:
         """The losses of a batch, weighted by a trusted batch before the pass that learns."""
         trusted = self.trusted.draw(self.options.trusted_batch, step.rng)
-        weights = shares(helpfulness(step.learner.network, step.batch, trusted))
+        shown = [replace(batch, inputs=step.learner.shown(batch.inputs)) for batch in (step.batch, trusted)]
+        weights = shares(helpfulness(step.learner.network, *shown))
         return weights.float() @ F.cross_entropy(step.logits, step.batch.labels, reduction="none")

@@ -47,6 +47,9 @@ def repeated(described: dict[str, Any]) -> dict[str, Any]:
     settings = dict(config.get("settings", {}))
     if chosen.get("precision", "no") != "no":
         settings["precision"] = chosen["precision"]
+    folds = (described.get("options") or {}).get("folds")
+    if config.get("time") and folds is not None:
+        settings["folds"] = str(folds)
     return dict(config) | {"time": None, "net": chosen["net"], "epochs": chosen["epochs"], "settings": settings}
 
 

@@ -191,10 +191,12 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[list[str]]:
 
 def tally(verdicts: Sequence[Verdict]) -> str:
     """How many of each verdict, and what the marks mean."""
-    hold, fail, near = (sum(each.verdict == word for each in verdicts) for word in MARKS)
+    several = [each for each in verdicts if each.spread is not None]
+    hold, fail, near = (sum(each.verdict == word for each in several) for word in MARKS)
     words = f"{hold} hold (✓), {fail} do not hold (✗) and {near} are too close to call (?)"
-    single = ", those in brackets having one seed" if any(each.spread is None for each in verdicts) else ""
-    return f"Of {len(verdicts)} checks, {words}{single}"
+    single = len(verdicts) - len(several)
+    undecided = f"; {single} have one seed, which decides nothing (in brackets)" if single else ""
+    return f"Of {len(verdicts)} checks, {words}{undecided}"
 
 
 def by_seed_csv(verdicts: Sequence[Verdict]) -> str:

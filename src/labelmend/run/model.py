@@ -234,8 +234,8 @@ def restored_model(described: Mapping[str, Any], weights: Mapping[str, Tensor]) 
 
 
 def _views(described: Mapping[str, Any], shape: Sequence[int]) -> int:
-    """How many views of each image are predicted; models written before there were six only said `mirrored`."""
-    views = described.get("views", 2 if described.get("mirrored") else 1)
+    """How many views of each image are predicted; version 0.1 did not write it down."""
+    views = described.get("views", 1)
     if views not in VIEWS or (views > 1 and (len(shape) != 3 or min(shape[1:]) < 2)):
         raise ValueError(f"{views} views of samples of shape {shape}")
     return int(views)

@@ -55,7 +55,7 @@ def assemble(
         processes=processes,
         rates=rates_of(choices.optimiser),
         small_until=choices.optimiser.small_until,
-        views=most_views(data, choices.net),
+        views=most_views(data, choices.net, published=choices.optimiser.rates == "published"),
         save_every=60 * prepared.config.save_every,
         sample_id=lambda index: data.ids[index],
     )

@@ -78,15 +78,17 @@ class Work:
     small_until: float = 0.0
     views: int = 1
 
-    def epoch_seconds(self, cost: Cost) -> float:
-        """How long an epoch takes in the mean, with its share of the tracking passes."""
+    def seconds(self, cost: Cost, epochs: int) -> float:
+        """How long so many epochs take with their tracking passes; the last one predicts all views of each image."""
         learning = self.samples * (self.networks * cost.learning + SWEEPS * cost.looking)
-        whole = learning + self.networks * self.test_samples * cost.looking
-        return whole * (1 - self.small_until * (1 - SMALL_COST))
+        epoch = learning + self.networks * self.test_samples * cost.looking
+        further = (self.views - 1) * (self.samples + self.networks * self.test_samples) * cost.looking
+        small = min(int(self.small_until * epochs), epochs - 1)
+        return epoch * (epochs - small * (1 - SMALL_COST)) + further
 
-    def ending_seconds(self, cost: Cost) -> float:
-        """How much longer the last epoch takes than the others, in which there is one view of each image."""
-        return (self.views - 1) * (self.samples + self.networks * self.test_samples) * cost.looking
+    def epochs(self, cost: Cost, seconds: float, most: int) -> int:
+        """The most epochs that the time is enough for, at least one."""
+        return next((count for count in range(most, 1, -1) if self.seconds(cost, count) <= seconds), 1)
 
 
 @dataclass(frozen=True)
@@ -176,12 +178,11 @@ def fit_budget(costs: Iterable[tuple[str, Cost]], work: Work, seconds: float, *,
     most = min(MOST_EPOCHS, MOST_OF_ENOUGH * enough_epochs(work.samples))
     best: Fit | None = None
     for net, cost in costs:
-        ending = work.ending_seconds(cost)
-        affordable = (usable - ending) / work.epoch_seconds(cost)
-        if best is None or affordable >= wanted:
-            chosen = epochs or min(max(1, int(affordable)), most)
-            best = Fit(net, chosen, chosen * work.epoch_seconds(cost) + ending)
-        if affordable < wanted:
+        enough = work.seconds(cost, wanted) <= usable
+        if best is None or enough:
+            chosen = epochs or work.epochs(cost, usable, most)
+            best = Fit(net, chosen, work.seconds(cost, chosen))
+        if not enough:
             break
     assert best is not None
     return best

@@ -1,12 +1,12 @@
 """What networks cost on the machine at hand, and so which one, for how many epochs and in which precision."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..data import Samples
 from .budget import Cost, Fit, Work, fit_budget, measure
 from .config import Optimisation
-from .engine import Engine, bf16_on_cpu, cpu_threads
+from .engine import Engine, bf16_on_cpu, cpu_threads, precision_around
 from .evaluation import most_views
 from .optimiser import OptimiserSettings, optimiser_settings
 from .threads import suited_threads
@@ -24,11 +24,13 @@ class Calibration:
     optimisation: Optimisation
     batch: int
     threads: int | None = None
+    known: dict[tuple[str, str], Cost] = field(default_factory=dict)
 
     def precision(self, nets: Sequence[str]) -> tuple[str, str]:
         """The precision of the run, and why: bf16 on a CPU only where steps are clearly faster in it."""
         engine = self.engine
-        if engine.on_gpu or self.optimisation.precision != "auto" or not bf16_on_cpu():
+        asked = self.optimisation.precision != "auto" or precision_around() is not None
+        if engine.on_gpu or asked or not all(engine.from_first([bf16_on_cpu()])):
             return engine.precision, engine.why_precision
         halved = replace(self, engine=replace(engine, precision="bf16"))
         net = nets[min(1, len(nets) - 1)]
@@ -39,14 +41,17 @@ class Calibration:
 
     def fit(self, nets: Sequence[str], seconds: float, *, epochs: int | None, networks: int) -> Fit:
         """The network, of these from narrow to wide, and the epochs that fit the time."""
-        data, small = self.data, self._optimiser(nets[0]).small_until
+        data, optimiser = self.data, self._optimiser(nets[0])
         tested = 0 if data.test is None else len(data.test)
-        work = Work(len(data), tested, networks, small, most_views(data, nets[0]))
+        views = most_views(data, nets[0], published=optimiser.rates == "published")
+        work = Work(len(data), tested, networks, optimiser.small_until, views)
         return fit_budget(((net, self.cost(net)) for net in nets), work, seconds, epochs=epochs)
 
     def cost(self, net: str) -> Cost:
         """What a network costs on this machine; several processes go by what the first one measured."""
         data, engine = self.data, self.engine
+        if (net, engine.precision) in self.known:
+            return self.known[net, engine.precision]
         with cpu_threads(self.threads or suited_threads(net, len(data))[0]):
             cost = measure(
                 net,
@@ -58,7 +63,8 @@ class Calibration:
                 precision=engine.precision,
             )
         learning, looking = engine.from_first([cost.learning, cost.looking])
-        return Cost(learning / engine.processes, looking / engine.processes)
+        self.known[net, engine.precision] = Cost(learning / engine.processes, looking / engine.processes)
+        return self.known[net, engine.precision]
 
     def _optimiser(self, net: str) -> OptimiserSettings:
         return optimiser_settings(net, self.batch, self.optimisation, side=shorter_side(self.data.shape))[0]

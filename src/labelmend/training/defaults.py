@@ -87,7 +87,7 @@ def choose_defaults(situation: Situation, config: TrainConfig, optimisation: Opt
     if is_trees(fit.net):
         fit, why_epochs = Fit(fit.net, situation.rounds, 0.0), "a round each: trees learn from all rows at once"
         batch, why_batch = len(data), "all rows: trees learn from them at once"
-    if head is not None and situation.seconds is not None:
+    if situation.seconds is not None and (head is not None or is_trees(fit.net)):
         why_epochs += "; --time is not used for rows of features, which take little"
     threads, why_threads = suited_threads(fit.net, len(data))
     augment, why_augment = data.kind.augmentation(data.shape, optimisation.augment, gentle=fit.net in FAST_NETS)
@@ -210,6 +210,8 @@ def _fit(
         precision = before.get("precision", engine.precision)
         return fit, str(why.get("epochs", "")), precision, str(why.get("precision", ""))
     plain = engine.precision, engine.why_precision
+    if is_trees(nets[0]):
+        return Fit(nets[0], situation.rounds, 0.0), "", *plain
     if config.epochs is not None and situation.seconds is None:
         return Fit(nets[min(1, len(nets) - 1)], config.epochs, 0.0), "", *plain
     if situation.seconds is None and (data.kind.name != Images.name or nets[0] in SMALL_NETS):

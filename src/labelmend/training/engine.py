@@ -4,7 +4,7 @@ import atexit
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from accelerate import Accelerator
@@ -13,6 +13,9 @@ from torch import distributed
 
 from ..errors import InputError
 from .config import Optimisation, TrainConfig
+
+OURS = "labelmend"
+"""Marks the state that all Accelerators of a process share as made by a run, and not by the program around it."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +37,19 @@ class Engine:
         device = next(name for name, there in present.items() if there) if config.device == "auto" else config.device
         precision: str = optimisation.precision
         if precision == "auto":
-            precision = "bf16" if device == "cuda" and torch.cuda.is_bf16_supported() else "no"
-        if precision == "bf16" and device == "cpu" and not bf16_on_cpu():
-            raise InputError(
-                "this CPU has no bf16 instructions and would be many times slower; leave out precision=bf16"
-            )
+            suited = "bf16" if device == "cuda" and torch.cuda.is_bf16_supported() else "no"
+            precision = precision_around() or suited
         rank, count = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
-        return cls(device, precision, rank, count)
+        return cls(device, "no", rank, count).in_precision(precision)
+
+    def in_precision(self, precision: str) -> "Engine":
+        """The same engine computing so; InputError for bf16 on a CPU that would have to imitate it."""
+        if precision == "bf16" and not self.on_gpu and not bf16_on_cpu():
+            raise InputError(
+                "this CPU has no bf16 instructions and would be many times slower; leave out precision=bf16, or resume "
+                "the run on a machine that has them"
+            )
+        return replace(self, precision=precision)
 
     @property
     def on_gpu(self) -> bool:
@@ -64,11 +73,28 @@ class Engine:
         """The engine itself; of several processes, each waits for the others here."""
         if os.environ.get("LOCAL_WORLD_SIZE", "1") == os.environ.get("WORLD_SIZE", "1"):
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        around = precision_around()
+        if around not in (None, self.precision):
+            raise InputError(
+                f"this program has an Accelerator with mixed_precision={around}, and a process computes in one; "
+                f"leave out precision={self.precision}"
+            )
         if is_initialized() and AcceleratorState().mixed_precision != self.precision:
             AcceleratorState._reset_state()  # it would refuse another precision than that of the run before
+        ours = not is_initialized()
         if self.processes > 1 and not distributed.is_initialized():
             atexit.register(_leave_the_others)
-        return Accelerator(cpu=self.device == "cpu", mixed_precision=self.precision)
+        accelerator = Accelerator(cpu=self.device == "cpu", mixed_precision=self.precision)
+        if ours:
+            AcceleratorState._shared_state[OURS] = True
+        return accelerator
+
+
+def precision_around() -> str | None:
+    """The precision of the Accelerator that the program around has made, None if it has none."""
+    if not is_initialized() or AcceleratorState._shared_state.get(OURS):
+        return None
+    return str(AcceleratorState().mixed_precision)
 
 
 def _leave_the_others() -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from ..errors import InputError
-from ..nets import FAST_NETS, parameter_groups
+from ..nets import FAST_NETS, NETS, parameter_groups
 from .config import Optimisation
 from .muon import Muon
 
@@ -89,6 +89,8 @@ def optimiser_settings(
     large = side is not None and side >= SMALLEST_SIDE
     if asked.small_until and not large:
         raise InputError(f"setting small_until shows smaller images first, and is for images from {SMALLEST_SIDE} px")
+    if asked.small_until and (net not in NETS or not NETS[net].smallest):
+        raise InputError(f"setting small_until shows smaller images first, which {net} may not take; leave it out")
     if not large or asked.rates == "published":
         suited = replace(suited, small_until=0.0)
     names = ("learning_rate", "momentum", "weight_decay", "filter_rate", "small_until")

@@ -1,7 +1,7 @@
 """Everything that can be checked, read and chosen before the first epoch."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +107,7 @@ def prepare(
     chosen = before if isinstance(before, dict) else {}
     situation = Situation(data, engine, entry.id, networks, seconds, chosen, rounds, controls)
     choices = features.explained(choose_defaults(situation, config, optimisation), data)
-    engine = replace(engine, precision=choices.precision)
+    engine = engine.in_precision(choices.precision)
     trial = build_net(choices.net, data.shape, len(data.class_names), rng=generator(0, "check"))
     if config.init is not None:
         start_from(trial, config.init)

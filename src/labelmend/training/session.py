@@ -151,10 +151,11 @@ def _run(prepared: Prepared, accelerator: Accelerator, observer: Observer | None
 
 
 def _compile(prepared: Prepared, accelerator: Accelerator, trainer: Trainer) -> None:
-    """Compile the training steps if that was asked for or pays; a resumed run does as it did before."""
+    """Compile the steps on images as they are, if asked for or if it pays; a resumed run does as it did before."""
     run = prepared.run
     trainer.observer.stage(0, "compiling", 0)
-    network, steps = trainer.learners[0].network, trainer.feed.steps * trainer.task.epochs
+    network = trainer.learners[0].network
+    steps = trainer.feed.steps * sum(trainer.scale(epoch) == 1 for epoch in range(1, trainer.task.epochs + 1))
 
     def example() -> Tensor:
         return next(iter(trainer.feed.shuffled(Draws(trainer.seed, 1)))).inputs

@@ -132,7 +132,7 @@ class Trainer:
         for learner in self.learners:
             learner.network.train()
             learner.set_rate(self._rate(epoch, at.step))
-            learner.scale = self._scale(epoch)
+            learner.scale = self.scale(epoch)
         if at.step == 0:
             self.method.epoch_begin(self.learners, epoch)
         self.observer.stage(epoch, self.method.phase(epoch), self.feed.steps, at.step)
@@ -163,10 +163,13 @@ class Trainer:
             return self.method.rate(epoch)
         return self.rates(self.method.schedule_progress(epoch, (step + 0.5) / self.feed.steps, self.task.epochs))
 
-    def _scale(self, epoch: int) -> float:
-        """The share of their height and width that images are shown at: epochs that end early enough are small."""
-        small = self.method.schedule_progress(epoch, 1.0, self.task.epochs) <= self.small_until
-        return SMALL_SCALE if small else 1.0
+    def scale(self, epoch: int) -> float:
+        """The share of their height and width that images are shown at: epochs that end early enough are small.
+
+        The last one of a round never is, since its networks predict images as they are.
+        """
+        progress = self.method.schedule_progress(epoch, 1.0, self.task.epochs)
+        return SMALL_SCALE if progress <= self.small_until and progress < 1 else 1.0
 
     def tracks(self, epoch: int) -> bool:
         """Whether a tracking pass follows this epoch."""
