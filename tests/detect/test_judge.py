@@ -143,8 +143,10 @@ def test_lists_and_half_precision_are_judged_as_arrays_are():
     data = made(symmetric(0.2, 3), samples=500)
     plain = judged(data)
     lists = judge_predictions(data.labels.tolist(), data.predictions.tolist())
-    for field in fields(plain):
-        assert np.array_equal(getattr(lists, field.name), getattr(plain, field.name))
+    for one, other in ((lists, plain), (lists.sharpness, plain.sharpness)):
+        for field in fields(one):
+            if field.name != "sharpness":
+                assert np.array_equal(getattr(one, field.name), getattr(other, field.name)), field.name
     half = judge_predictions(data.labels.astype(np.int8), data.predictions.astype(np.float16))
     assert np.array_equal(half.flagged, plain.flagged)
 

@@ -316,3 +316,18 @@ def test_labels_of_a_class_smaller_than_the_folds_are_never_corrected():
     assert judged.probability[-3:].min() > 0.5
     assert wrong[-3:].tolist() == [0, 0, 0]
     assert wrong[0] > 0.5
+
+
+@pytest.mark.parametrize(("controls", "rate"), [(500, 0.2), (0, 0.0)])
+def test_wrong_labels_that_the_network_memorised_are_corrected_as_far_as_the_controls_tell(controls, rate):
+    rng, truth = torch.Generator().manual_seed(0), torch.arange(4_000) % 4
+    noisy = torch.rand(4_000, generator=rng) < 0.2
+    labels = torch.where(noisy, (truth + torch.randint(1, 4, (4_000,), generator=rng)) % 4, truth)
+    method = Mend(MendOptions(folds=1, controls=controls), 10)
+    method.begin(Task(labels, 4, 10))
+    predicted = (4 * F.one_hot(truth, 4) + torch.randn(4_000, 4, generator=rng)).softmax(dim=1) * 0.75 + 0.06
+    own = F.one_hot(labels, 4) * (method.fold == 0)[:, None]
+    memorised = predicted * torch.where(own.bool(), 5.0, 1.0)
+    method.after_tracking([SimpleNamespace(mean_probs=memorised / memorised.sum(dim=1, keepdim=True))], 4)
+    assert float(method.wrong.mean()) == pytest.approx(rate, abs=0.05)
+    assert float(method.wrong[noisy].mean() - method.wrong[~noisy].mean()) >= 0.8 * (rate > 0)

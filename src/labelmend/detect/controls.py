@@ -4,9 +4,10 @@ Predictions of samples that a network learned follow their labels, the wrong one
 far they do is seen beside the controls: of all labels that the network would contradict if it had not learned them,
 it memorised so many that it contradicts fewer now. It memorises right labels of hard samples more readily than wrong
 ones, so the rate that the learned samples show is too low by a factor between 1 and that of the contradictions: on a
-logarithmic scale, it is raised three fifths of the way. The judge's rate of the controls themselves is too high,
-because it takes some confident errors of the network for wrong labels. It is the upper limit, and is taken as it is
-only where the network memorised so much that little looks wrong.
+logarithmic scale, it is raised three fifths of the way. Where nearly nothing looks wrong among the learned samples, they
+are judged anew, with the sharpness of the truth that was found beside the controls. The judge's rate of the controls
+themselves is too high, because it takes some confident errors of the network for wrong labels. It is the upper limit,
+and is taken as it is only where even then little looks wrong.
 """
 
 import math
@@ -26,7 +27,7 @@ MEMORISED = 0.6
 """Power of the factor by which there are fewer contradictions: 0 if no wrong labels are memorised, 1 if as many as of
 the right ones that the network would contradict."""
 HIGHEST = 0.95
-"""Up to where rates and the ends of their intervals are raised."""
+"""Up to where rates and the upper ends of their intervals are raised; how much is hidden is not surely known."""
 FARTHEST = 40.0
 """Log-odds up to which it is moved."""
 TELLS = 0.2
@@ -35,23 +36,28 @@ OF_EACH_LABEL = ("rival", "agreement", "margin", "steadiness", "loss")
 """What either group keeps as it was judged."""
 
 
-def judge_with_controls(labels: Ints, probabilities: Floats, controls: Ints) -> Judgement:
+def judge_with_controls(labels: Ints, probabilities: Floats, controls: Ints, *, rough: bool = False) -> Judgement:
     """Judge labels [n] by probabilities [n, C] of a network that learned all samples but the rows `controls`.
 
-    Where the controls show no wrong labels, they are judged with all others.
+    Where the controls show no wrong labels, they are judged with all others. A `rough` judgement is enough to train by.
     """
     held_out = np.zeros(len(labels), bool)
     held_out[controls] = True
-    learned = judge_predictions(labels[~held_out], probabilities[~held_out], in_sample=True)
-    unlearned = judge_predictions(labels[held_out], probabilities[held_out])
+    unlearned = judge_predictions(labels[held_out], probabilities[held_out], rough=rough)
     if unlearned.finding != FOUND:
-        return judge_predictions(labels, probabilities, in_sample=True)
-    telling = learned.finding == FOUND and learned.rate >= TELLS * unlearned.rate
+        return judge_predictions(labels, probabilities, in_sample=True, rough=rough)
+    some = labels[~held_out], probabilities[~held_out]
+    least = TELLS * unlearned.rate
+    learned = judge_predictions(*some, in_sample=True, rough=rough)
+    if learned.finding != FOUND or learned.rate < least:
+        learned = judge_predictions(*some, in_sample=True, rough=rough, beside=unlearned)
+    telling = learned.rate >= least
     contradicted = probabilities.argmax(axis=1) != labels
     fewer = fewer_contradictions(contradicted[held_out], contradicted[~held_out])
     teller = learned if telling else unlearned
     factor = raised(learned.rate, by=fewer, limit=unlearned.rate) / learned.rate if telling else 1.0
-    rate, low, high = (min(factor * value, HIGHEST) for value in (teller.rate, *teller.interval))
+    low, high = teller.interval
+    rate, high = min(factor * teller.rate, HIGHEST), min(factor * high, HIGHEST)
     each: dict[str, Any] = {
         name: _placed(held_out, getattr(learned, name), getattr(unlearned, name)) for name in OF_EACH_LABEL
     }

@@ -48,7 +48,7 @@ class Judgement:
     and `steadiness` the share of passes in which another class was more probable. Labels from `threshold` on are
     flagged if the finding is that there are wrong ones. `interval` is where the noise rate lies: sampling error, and
     what the judge's own assumptions leave open. `reason` explains the finding; `mixture` has the parameters of the
-    mixture of margins and `fitted` those of the judge.
+    mixture of margins and `fitted` those of the judge; `sharpness` is what it took the truth for.
     """
 
     probability: Floats
@@ -66,6 +66,7 @@ class Judgement:
     reason: str
     mixture: dict[str, Any] | None = None
     fitted: dict[str, float] = field(default_factory=dict)
+    sharpness: Sharpness | None = None
 
     @property
     def flagged(self) -> NDArray[np.bool_]:
@@ -91,6 +92,7 @@ def judge_predictions(
     rough: bool = False,
     in_sample: bool = False,
     average: Average | None = None,
+    beside: Judgement | None = None,
 ) -> Judgement:
     """Judge labels [n] by probabilities [n, C] of a network that was not trained on the sample it predicts.
 
@@ -101,7 +103,9 @@ def judge_predictions(
 
     Predictions of samples that the network was trained on give too few wrong labels where it memorised them: what is
     memorised looks right. `in_sample` is for those of a run too short for that. What such a network doubts of its
-    easiest samples is in part the smoothing of its targets, so that they count less than the likelihood.
+    easiest samples is in part the smoothing of its targets, so that they count less than the likelihood. If wrong
+    labels were found `beside` them, among samples that the same network did not learn, they are here too, and the truth
+    is as sharp as there.
 
     >>> import numpy
     >>> truth = numpy.arange(300) % 3
@@ -121,6 +125,8 @@ def judge_predictions(
     learned, sigmas = _learned(predictions, own)
     enough = IN_SAMPLE_GAIN_EACH if in_sample else _gain_needed(sharpness)
     finding, reason = _finding(len(predictions), learned, sigmas, float(doubted.mean()), sharpness, enough)
+    if beside is not None and beside.sharpness is not None and beside.finding == FOUND:
+        finding, reason, sharpness = FOUND, beside.reason, beside.sharpness
     if finding == FOUND and average is not None:
         after, ambiguity = average(predictions, own, rows, sharpness)
     else:
@@ -158,6 +164,7 @@ def judge_predictions(
             "learned": learned,
             "doubted": float(doubted.mean()),
         },
+        sharpness=sharpness,
     )
 
 

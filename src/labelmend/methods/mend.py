@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from ..core import Batch, Draws, Feed, Learner, Mix, NoiseEstimate, Step, Task
+from ..detect.controls import judge_with_controls
 from ..detect.judge import FOUND, Judgement, judge_predictions
 from ..detect.ledger import Ledger
 from ..errors import InputError
@@ -205,8 +206,12 @@ class Mend(TrackedMethod):
 
         And 0 for classes with fewer samples than folds: a network that left some of them out hardly knows the class.
         """
-        labels, in_sample = self.task.labels[rows].cpu().numpy(), not self.cross_fitted
-        judged = judge_predictions(labels, probabilities.cpu().numpy(), rough=True, in_sample=in_sample)
+        labels, predictions = self.task.labels[rows].cpu().numpy(), probabilities.cpu().numpy()
+        controls = self.controls()
+        if controls is not None and len(controls):
+            judged = judge_with_controls(labels, predictions, controls.cpu().numpy(), rough=True)
+        else:
+            judged = judge_predictions(labels, predictions, rough=True, in_sample=not self.cross_fitted)
         wrong = torch.from_numpy(judged.probability).to(self.wrong) * (judged.finding == FOUND)
         wrong[self.rare[self.task.labels[rows]]] = 0.0
         if self.task.trusted is not None:
