@@ -4,10 +4,10 @@ Predictions of samples that a network learned follow their labels, the wrong one
 far they do is seen beside the controls: of all labels that the network would contradict if it had not learned them,
 it memorised so many that it contradicts fewer now. It memorises right labels of hard samples more readily than wrong
 ones, so the rate that the learned samples show is too low by a factor between 1 and that of the contradictions: on a
-logarithmic scale, it is raised three fifths of the way. Where nearly nothing looks wrong among the learned samples, they
-are judged anew, with the sharpness of the truth that was found beside the controls. The judge's rate of the controls
-themselves is too high, because it takes some confident errors of the network for wrong labels. It is the upper limit,
-and is taken as it is only where even then little looks wrong.
+logarithmic scale, it is raised three fifths of the way. Where nearly nothing looks wrong among the learned samples,
+they are judged anew, with the sharpness of the truth that was found beside the controls. The judge's rate of the
+controls themselves is mostly too high, because it takes some confident errors of the network for wrong labels. It is
+the upper limit, and is taken as it is only where even then little looks wrong.
 """
 
 import math
