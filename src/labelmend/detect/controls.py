@@ -27,7 +27,7 @@ MEMORISED = 0.6
 """Power of the factor by which there are fewer contradictions: 0 if no wrong labels are memorised, 1 if as many as of
 the right ones that the network would contradict."""
 HIGHEST = 0.95
-"""Up to where rates and the upper ends of their intervals are raised; how much is hidden is not surely known."""
+"""Up to where rates and the upper ends of their intervals are raised; the lower ends stay, since less may be hidden."""
 FARTHEST = 40.0
 """Log-odds up to which it is moved."""
 TELLS = 0.2

@@ -46,8 +46,8 @@ TABLE, ENCODER = "table/", "encoder/"
 class Model:
     """The trained networks of a run, with the normalisation, the kind of data and the class names that belong to them.
 
-    Made by `labelmend.load(run).model`; predictions are averaged over the networks, and over so many
-    `views` of each image.
+    Made by `labelmend.load(run).model`; predictions are averaged over the networks, and over so many `views` of
+    each image.
     """
 
     networks: Sequence[nn.Module]
